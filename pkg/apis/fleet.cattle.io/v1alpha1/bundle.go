@@ -1,0 +1,255 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Bundle is a tree of files with the options and targets to deploy it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=bundles
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="BundleDeployments-Ready",type=string,JSONPath=`.status.display.readyClusters`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type Bundle struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   BundleSpec   `json:"spec,omitempty"`
+	Status BundleStatus `json:"status,omitempty"`
+}
+
+// BundleList is a list of Bundles.
+//
+// +kubebuilder:object:root=true
+type BundleList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Bundle `json:"items"`
+}
+
+// TargetCustomizationMode says how several matching customizations combine.
+//
+// +kubebuilder:validation:Enum=FirstMatch;AllMatches
+type TargetCustomizationMode string
+
+// The two modes.
+const (
+	// FirstMatch applies the first customization that matches a cluster.
+	FirstMatch TargetCustomizationMode = "FirstMatch"
+	// AllMatches applies every matching customization in order.
+	AllMatches TargetCustomizationMode = "AllMatches"
+)
+
+// BundleSpec is the content, the options and the targets.
+type BundleSpec struct {
+	BundleDeploymentOptions `json:",inline"`
+
+	// Paused stages changes without rolling them out.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// RolloutStrategy says how many clusters change at a time.
+	// +nullable
+	// +optional
+	RolloutStrategy *RolloutStrategy `json:"rolloutStrategy,omitempty"`
+
+	// Resources are the files.
+	// +nullable
+	// +optional
+	Resources []BundleResource `json:"resources,omitempty"`
+
+	// TargetCustomizationMode is FirstMatch unless set.
+	// +kubebuilder:default=FirstMatch
+	// +optional
+	TargetCustomizationMode TargetCustomizationMode `json:"targetCustomizationMode,omitempty"`
+
+	// Targets are customizations followed by destinations.
+	// +optional
+	Targets []BundleTarget `json:"targets,omitempty"`
+
+	// TargetRestrictions is the list of clusters that may be reached at all.
+	// +optional
+	TargetRestrictions []ClusterTarget `json:"targetRestrictions,omitempty"`
+
+	// DependsOn delays the deployment until other bundles on the same cluster are far enough.
+	// +nullable
+	// +optional
+	DependsOn []BundleRef `json:"dependsOn,omitempty"`
+
+	// ContentsID is set when the files live in a registry.
+	// +nullable
+	// +optional
+	ContentsID string `json:"contentsId,omitempty"`
+
+	// HelmOpOptions mark a bundle made by a HelmOp.
+	// +optional
+	HelmOpOptions *BundleHelmOptions `json:"helmOpOptions,omitempty"`
+
+	// ValuesHash is the digest of the Secret that holds the Helm values.
+	// +optional
+	ValuesHash string `json:"valuesHash,omitempty"`
+}
+
+// BundleResource is one file.
+type BundleResource struct {
+	// Name is the path relative to the bundle's folder.
+	// +nullable
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Content is the text, or base64 of gzip when Encoding says so.
+	// +nullable
+	// +optional
+	Content string `json:"content,omitempty"`
+	// Encoding is empty or base64+gz.
+	// +nullable
+	// +optional
+	Encoding string `json:"encoding,omitempty"`
+}
+
+// BundleRef names bundles a deployment waits for.
+type BundleRef struct {
+	// +nullable
+	// +optional
+	Name string `json:"name,omitempty"`
+	// +nullable
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// AcceptedStates that end the wait; empty means Ready.
+	// +optional
+	AcceptedStates []BundleState `json:"acceptedStates,omitempty"`
+}
+
+// BundleHelmOptions are what a HelmOp passes on for the download of its chart.
+type BundleHelmOptions struct {
+	// +nullable
+	// +optional
+	SecretName string `json:"helmOpSecretName,omitempty"`
+	// +optional
+	InsecureSkipTLSVerify bool `json:"helmOpInsecureSkipTLSVerify,omitempty"`
+	// +nullable
+	// +optional
+	CABundle []byte `json:"helmOpCABundle,omitempty"`
+}
+
+// RolloutStrategy says how many clusters change at a time. Numbers may be percentages.
+type RolloutStrategy struct {
+	// MaxUnavailable clusters at a time; nil means 100%.
+	// +nullable
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// MaxUnavailablePartitions before later partitions wait; nil means 0.
+	// +nullable
+	// +optional
+	MaxUnavailablePartitions *intstr.IntOrString `json:"maxUnavailablePartitions,omitempty"`
+	// AutoPartitionSize of the partitions made when none are listed; nil means 25%.
+	// +nullable
+	// +optional
+	AutoPartitionSize *intstr.IntOrString `json:"autoPartitionSize,omitempty"`
+	// AutoPartitionThreshold is the number of clusters from which partitions are made; nil means 200.
+	// +nullable
+	// +optional
+	AutoPartitionThreshold *int `json:"autoPartitionThreshold,omitempty"`
+	// MaxNew deployments created in one pass; nil means 50.
+	// +nullable
+	// +optional
+	MaxNew *int `json:"maxNew,omitempty"`
+	// Partitions change one after another.
+	// +nullable
+	// +optional
+	Partitions []Partition `json:"partitions,omitempty"`
+}
+
+// Partition is a part of the clusters that changes before the next one.
+type Partition struct {
+	ClusterTarget `json:",inline"`
+	// MaxUnavailable clusters of this partition; nil means the bundle's.
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+}
+
+// BundleStatus is the roll-up of a bundle's deployments.
+type BundleStatus struct {
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+	// +optional
+	Summary BundleSummary `json:"summary,omitempty"`
+	// NewlyCreated deployments in the last pass.
+	// +optional
+	NewlyCreated int `json:"newlyCreated,omitempty"`
+	// Unavailable deployments now.
+	// +optional
+	Unavailable int `json:"unavailable"`
+	// UnavailablePartitions now.
+	// +optional
+	UnavailablePartitions int `json:"unavailablePartitions"`
+	// MaxUnavailable deployments by the rollout strategy.
+	// +optional
+	MaxUnavailable int `json:"maxUnavailable"`
+	// MaxUnavailablePartitions by the rollout strategy.
+	// +optional
+	MaxUnavailablePartitions int `json:"maxUnavailablePartitions"`
+	// Partitions in order.
+	// +optional
+	PartitionStatus []PartitionStatus `json:"partitions,omitempty"`
+	// +optional
+	Display BundleDisplay `json:"display,omitempty"`
+	// ResourceKey is deprecated and always empty.
+	// +nullable
+	// +optional
+	ResourceKey []ResourceKey `json:"resourceKey,omitempty"`
+	// OCIReference is where the files are stored, for display.
+	// +optional
+	OCIReference string `json:"ociReference,omitempty"`
+	// ObservedGeneration is the spec's generation this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration"`
+	// ResourcesSHA256Sum is the digest of the files.
+	// +optional
+	ResourcesSHA256Sum string `json:"resourcesSha256Sum,omitempty"`
+}
+
+// ResourceKey names an object.
+type ResourceKey struct {
+	// +nullable
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// +nullable
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+	// +nullable
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// +nullable
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// PartitionStatus counts one partition.
+type PartitionStatus struct {
+	// +nullable
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Count of clusters.
+	// +optional
+	Count int `json:"count,omitempty"`
+	// +optional
+	MaxUnavailable int `json:"maxUnavailable,omitempty"`
+	// +optional
+	Unavailable int `json:"unavailable,omitempty"`
+	// +optional
+	Summary BundleSummary `json:"summary,omitempty"`
+}
+
+// BundleDisplay holds the words shown to people.
+type BundleDisplay struct {
+	// ReadyClusters is "ready/desired".
+	// +nullable
+	// +optional
+	ReadyClusters string `json:"readyClusters,omitempty"`
+	// State is the worst state, left out when everything is ready.
+	// +nullable
+	// +optional
+	State string `json:"state,omitempty"`
+}

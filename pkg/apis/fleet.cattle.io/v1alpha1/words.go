@@ -1,0 +1,141 @@
+package v1alpha1
+
+// Labels and annotations of the API. A key with the group's prefix is reserved: user input (fleet.yaml,
+// registering agents) may not set it.
+const (
+	// ReservedPrefix starts every label and annotation key that only the engine may write.
+	ReservedPrefix = "fleet.cattle.io/"
+
+	// RepoLabel names the owning GitRepo on Bundles, BundleDeployments and values Secrets.
+	RepoLabel = "fleet.cattle.io/repo-name"
+	// CommitLabel is the commit a Bundle or BundleDeployment was built from.
+	CommitLabel = "fleet.cattle.io/commit"
+	// BundleLabel and BundleNamespaceLabel lead from a BundleDeployment back to its Bundle.
+	BundleLabel          = "fleet.cattle.io/bundle-name"
+	BundleNamespaceLabel = "fleet.cattle.io/bundle-namespace"
+	// HelmOpLabel names the owning HelmOp.
+	HelmOpLabel = "fleet.cattle.io/fleet-helm-name"
+	// ClusterLabel and ClusterNamespaceLabel name the destination of a BundleDeployment.
+	ClusterLabel          = "fleet.cattle.io/cluster"
+	ClusterNamespaceLabel = "fleet.cattle.io/cluster-namespace"
+	// ManagedLabel marks what the engine made and may remove; its value is "true".
+	ManagedLabel = "fleet.cattle.io/managed"
+	// ContentLabel names the Content object a BundleDeployment refers to.
+	ContentLabel = "fleet.cattle.io/content-name"
+	// InternalSecretLabel hides a Secret from pickers.
+	InternalSecretLabel = "fleet.cattle.io/bundle-internal-secret"
+	// RegistrationTokenLabel on a ClusterRegistration names the token that was used.
+	RegistrationTokenLabel = "fleet.cattle.io/registration-token"
+	// ClusterManagementLabel tells registration to leave the object to somebody else.
+	ClusterManagementLabel = "fleet.cattle.io/cluster-management"
+	// ShardLabel selects the controller shard that processes the object.
+	ShardLabel = "fleet.cattle.io/shard-ref"
+	// CreatedByUserLabel is set by Rancher on a GitRepo and copied down.
+	CreatedByUserLabel = "fleet.cattle.io/created-by-user-id"
+	// AgentPodLabel names the pod that registered a cluster; agents may send it although it is reserved.
+	AgentPodLabel = "fleet.cattle.io/created-by-agent-pod"
+	// DownstreamCopyLabel marks Secrets and ConfigMaps copied to a member with their BundleDeployment.
+	DownstreamCopyLabel = "fleet.cattle.io/bundledeployment"
+	// DisplayNameLabel is an alternative name matched by clusterName.
+	DisplayNameLabel = "management.cattle.io/cluster-display-name"
+	// ManagementNameLabel must exist on every Cluster for Rancher's pages to render.
+	ManagementNameLabel = "management.cattle.io/cluster-name"
+
+	// ClusterAnnotation and ClusterNamespaceAnnotation lead from a cluster's namespace to its Cluster.
+	ClusterAnnotation          = "fleet.cattle.io/cluster"
+	ClusterNamespaceAnnotation = "fleet.cattle.io/cluster-namespace"
+
+	// SetHashLabel and SetIDAnnotation mark every object an agent applied with the set it belongs to.
+	SetHashLabel    = "objectset.rio.cattle.io/hash"
+	SetIDAnnotation = "objectset.rio.cattle.io/id"
+
+	// Annotations kept in a release's chart metadata on the member.
+	ReleaseBundleIDAnnotation       = "fleet.cattle.io/bundle-id"
+	ReleaseCommitAnnotation         = "fleet.cattle.io/commit"
+	ReleaseAgentNamespaceAnnotation = "fleet.cattle.io/agent-namespace"
+	ReleaseServiceAccountAnnotation = "fleet.cattle.io/service-account"
+	ReleaseKeepResourcesAnnotation  = "fleet.cattle.io/keep-resources"
+)
+
+// Finalizers, one a kind.
+const (
+	GitRepoFinalizer          = "fleet.cattle.io/gitrepo-finalizer"
+	HelmOpFinalizer           = "fleet.cattle.io/helmop-finalizer"
+	BundleFinalizer           = "fleet.cattle.io/bundle-finalizer"
+	BundleDeploymentFinalizer = "fleet.cattle.io/bundle-deployment-finalizer"
+	ClusterFinalizer          = "fleet.cattle.io/cluster-finalizer"
+	ScheduleFinalizer         = "fleet.cattle.io/schedule-finalizer"
+)
+
+// Secret types.
+const (
+	// BundleValuesSecretType holds the Helm values of a Bundle, by target name.
+	BundleValuesSecretType = "fleet.cattle.io/bundle-values/v1alpha1"
+	// DeploymentValuesSecretType holds the Helm values of one BundleDeployment.
+	DeploymentValuesSecretType = "fleet.cattle.io/bundle-deployment/v1alpha1"
+	// RegistrationValuesSecretType holds the agent chart's values for a registration token.
+	RegistrationValuesSecretType = "fleet.cattle.io/cluster-registration-values"
+	// AgentCredentialSecretType hands a service-account identity to an upstream agent.
+	AgentCredentialSecretType = "fleet.cattle.io/agent-credential"
+	// OCIStorageSecretType holds access to a registry that stores bundle contents.
+	OCIStorageSecretType = "fleet.cattle.io/bundle-oci-storage/v1alpha1"
+)
+
+// Condition types.
+const (
+	ConditionReady       = "Ready"
+	ConditionAccepted    = "Accepted"
+	ConditionGitPolling  = "GitPolling"
+	ConditionReconciling = "Reconciling"
+	ConditionStalled     = "Stalled"
+	ConditionInstalled   = "Installed"
+	ConditionDeployed    = "Deployed"
+	ConditionMonitored   = "Monitored"
+	ConditionProcessed   = "Processed"
+	ConditionImported    = "Imported"
+	// ConditionAvailable on a Cluster says whether its agent is heard from (our addition).
+	ConditionAvailable = "Available"
+	// ConditionHubAccepted and ConditionJoined on a Cluster tell how far registration went (our additions).
+	ConditionHubAccepted = "HubAccepted"
+	ConditionJoined      = "Joined"
+	// ConditionSourceWarnings on a GitRepo is True while the last read of the source left warnings (our addition).
+	ConditionSourceWarnings = "SourceWarnings"
+)
+
+// ReasonError is the reason of a condition that reports a failure.
+const ReasonError = "Error"
+
+// BundleState is the state of one BundleDeployment, and by rank of everything rolled up from it.
+type BundleState string
+
+// The states, best first.
+const (
+	Ready       BundleState = "Ready"
+	NotReady    BundleState = "NotReady"
+	Pending     BundleState = "Pending"
+	OutOfSync   BundleState = "OutOfSync"
+	Modified    BundleState = "Modified"
+	WaitApplied BundleState = "WaitApplied"
+	ErrApplied  BundleState = "ErrApplied"
+)
+
+// Rank orders states by how bad they are, 1 (Ready) to 7 (ErrApplied); an unknown state ranks 0.
+func (s BundleState) Rank() int {
+	switch s {
+	case Ready:
+		return 1
+	case NotReady:
+		return 2
+	case Pending:
+		return 3
+	case OutOfSync:
+		return 4
+	case Modified:
+		return 5
+	case WaitApplied:
+		return 6
+	case ErrApplied:
+		return 7
+	}
+	return 0
+}

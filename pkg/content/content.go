@@ -1,0 +1,140 @@
+package content
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/names"
+)
+
+// MaxStored bounds what Load unpacks, in bytes.
+const MaxStored = 256 << 20
+
+// ErrTooLarge is returned for content that unpacks to more than a limit.
+var ErrTooLarge = errors.New("content unpacks to more than the limit")
+
+// Manifest is the files of a bundle as they are stored and digested. The order of the files counts.
+type Manifest struct {
+	Resources []fleet.BundleResource `json:"resources,omitempty"`
+}
+
+// Stored is a manifest in the form that is kept: its JSON, and the names made from it.
+type Stored struct {
+	// ID names the Content object and starts every deployment id.
+	ID string
+	// Digest is the SHA-256 of JSON in hex.
+	Digest string
+	// JSON is the canonical form.
+	JSON []byte
+}
+
+// Store returns the canonical form of the manifest.
+func (m Manifest) Store() (Stored, error) {
+	data, err := line(m)
+	if err != nil {
+		return Stored{}, fmt.Errorf("encode manifest: %w", err)
+	}
+	digest := sum(data)
+	return Stored{ID: names.Content(digest), Digest: digest, JSON: data}, nil
+}
+
+// Object returns the Content that holds the manifest on the hub.
+func (s Stored) Object() (*fleet.Content, error) {
+	packed, err := pack(s.JSON)
+	if err != nil {
+		return nil, fmt.Errorf("compress content %s: %w", s.ID, err)
+	}
+	object := &fleet.Content{Content: packed, SHA256Sum: s.Digest}
+	object.Name = s.ID
+	return object, nil
+}
+
+// Load reads a Content back and checks it against the digest in its name.
+func Load(object *fleet.Content) (Manifest, error) {
+	data, err := unpack(object.Content, MaxStored)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("unpack content %s: %w", object.Name, err)
+	}
+	if id := names.Content(sum(data)); id != object.Name {
+		return Manifest{}, fmt.Errorf("content %s holds something else: its digest names it %s", object.Name, id)
+	}
+	var manifest Manifest
+	if err := json.Unmarshal(data, &manifest); err != nil {
+		return Manifest{}, fmt.Errorf("decode content %s: %w", object.Name, err)
+	}
+	return manifest, nil
+}
+
+// DeploymentID returns "<manifest id>:<digest of the options>". What does not change the objects on
+// the member (diff, correctDrift) does not count.
+func DeploymentID(manifestID string, options fleet.BundleDeploymentOptions) (string, error) {
+	options.Diff = nil
+	options.CorrectDrift = nil
+	data, err := line(options)
+	if err != nil {
+		return "", fmt.Errorf("encode options: %w", err)
+	}
+	return manifestID + ":" + sum(data), nil
+}
+
+// DeploymentValuesHash returns the digest of the two values documents of a BundleDeployment's Secret.
+func DeploymentValuesHash(values, staged []byte) string {
+	digest := sha256.New()
+	digest.Write(values)
+	digest.Write(staged)
+	return hex.EncodeToString(digest.Sum(nil))
+}
+
+// BundleValuesHash returns the digest of the data of a Bundle's values Secret.
+func BundleValuesHash(data map[string][]byte) (string, error) {
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return "", fmt.Errorf("encode values: %w", err)
+	}
+	return sum(encoded), nil
+}
+
+// line is a value's JSON with the final newline of json.Encoder, which upstream's digests include.
+func line(value any) ([]byte, error) {
+	data, err := json.Marshal(value)
+	return append(data, '\n'), err
+}
+
+func sum(data []byte) string {
+	digest := sha256.Sum256(data)
+	return hex.EncodeToString(digest[:])
+}
+
+func pack(data []byte) ([]byte, error) {
+	var buffer bytes.Buffer
+	writer := gzip.NewWriter(&buffer)
+	if _, err := writer.Write(data); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return buffer.Bytes(), nil
+}
+
+func unpack(data []byte, limit int64) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(io.LimitReader(reader, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(out)) > limit {
+		return nil, ErrTooLarge
+	}
+	return out, nil
+}
