@@ -1,0 +1,64 @@
+package content
+
+import (
+	"fmt"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+// Annotations of a trimmed Bundle. They exist in caches only and are never written to an API server.
+const (
+	trimmedManifest = "cache.fairlead.dev/manifest-id"
+	trimmedSpec     = "cache.fairlead.dev/spec-digest"
+)
+
+// Summary stands for the files of a Bundle that is kept without them.
+type Summary struct {
+	// ManifestID names the Content that holds the files; "" when they live in a registry.
+	ManifestID string
+	// SpecDigest changes with any part of the spec, files included.
+	SpecDigest string
+}
+
+// Summarize digests a whole Bundle's spec.
+func Summarize(spec fleet.BundleSpec) (Summary, error) {
+	stored, err := Manifest{Resources: spec.Resources}.Store()
+	if err != nil {
+		return Summary{}, err
+	}
+	// What the API server fills in must not look like a change.
+	if spec.TargetCustomizationMode == "" {
+		spec.TargetCustomizationMode = fleet.FirstMatch
+	}
+	spec.Resources = nil
+	data, err := line(spec)
+	if err != nil {
+		return Summary{}, fmt.Errorf("encode bundle spec: %w", err)
+	}
+	return Summary{ManifestID: stored.ID, SpecDigest: sum(append(data, stored.Digest...))}, nil
+}
+
+// Trim replaces the files of a Bundle by their Summary, so that a cache can hold thousands. A trimmed
+// Bundle must not be sent back to an API server as a whole; use patches.
+func Trim(bundle *fleet.Bundle) error {
+	summary, err := Summarize(bundle.Spec)
+	if err != nil {
+		return err
+	}
+	bundle.Spec.Resources = nil
+	bundle.ManagedFields = nil
+	annotations := make(map[string]string, len(bundle.Annotations)+2)
+	for key, value := range bundle.Annotations {
+		annotations[key] = value
+	}
+	annotations[trimmedManifest] = summary.ManifestID
+	annotations[trimmedSpec] = summary.SpecDigest
+	bundle.Annotations = annotations
+	return nil
+}
+
+// SummaryOf returns what Trim kept; ok is false for a Bundle that was not trimmed.
+func SummaryOf(bundle *fleet.Bundle) (summary Summary, ok bool) {
+	id, ok := bundle.Annotations[trimmedManifest]
+	return Summary{ManifestID: id, SpecDigest: bundle.Annotations[trimmedSpec]}, ok
+}
