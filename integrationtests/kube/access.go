@@ -28,10 +28,10 @@ type Access struct {
 }
 
 // URL returns the address of the API server. It stays the same when the API server is restarted.
-func (c *Cluster) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", c.port.number) }
+func (c *Cluster) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", c.port.Number()) }
 
 // CA returns the certificate, in PEM, of the authority that signed the API server's.
-func (c *Cluster) CA() []byte { return append([]byte(nil), c.authority.certPEM...) }
+func (c *Cluster) CA() []byte { return c.authority.CertPEM() }
 
 // Admin returns the access of the administrator, who may do everything.
 func (c *Cluster) Admin() Access {
@@ -72,7 +72,7 @@ func (c *Cluster) openAdmin() error {
 }
 
 func (c *Cluster) certificateAccess(file, user string, groups []string) (Access, error) {
-	certPEM, keyPEM, err := c.authority.client(user, groups)
+	certPEM, keyPEM, err := c.authority.Client(user, groups)
 	if err != nil {
 		return Access{}, fmt.Errorf("issue a certificate for user %s: %w", user, err)
 	}
@@ -83,7 +83,7 @@ func (c *Cluster) certificateAccess(file, user string, groups []string) (Access,
 func (c *Cluster) writeAccess(file, user string, auth *clientcmdapi.AuthInfo) (Access, error) {
 	kubeconfig := clientcmdapi.NewConfig()
 	name := c.options.Name
-	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: c.URL(), CertificateAuthorityData: c.authority.certPEM}
+	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: c.URL(), CertificateAuthorityData: c.authority.CertPEM()}
 	kubeconfig.AuthInfos[user] = auth
 	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: user}
 	kubeconfig.CurrentContext = name

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
 )
 
 // The programs a Binaries folder holds.
@@ -62,7 +64,7 @@ func build(ctx context.Context, progress io.Writer) (string, error) {
 	var stdout bytes.Buffer
 	cmd := exec.CommandContext(ctx, script)
 	cmd.Stdout, cmd.Stderr = &stdout, progress
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = process.Attributes()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // the script and its compiler
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {

@@ -11,6 +11,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/pki"
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
 )
 
 // startTimeout bounds Start and StartAPIServer. It is far beyond what they take: it is there so that
@@ -39,16 +42,16 @@ type Options struct {
 // Cluster is a running control plane. Its methods may be called from several goroutines.
 type Cluster struct {
 	options   Options
-	authority *authority
-	port      *reservedPort
-	nursery   *nursery
+	authority *pki.Authority
+	port      *process.Port
+	parent    *process.Parent
 	admin     Access
 	clients   kubernetes.Interface
-	apiServer *process
+	apiServer *process.Process
 	began     time.Time
 
-	mu        sync.Mutex // held while the API server is taken down or up, and by Stop
-	processes []*process // in the order of their start
+	mu        sync.Mutex         // held while the API server is taken down or up, and by Stop
+	processes []*process.Process // in the order of their start
 	stopped   bool
 }
 
@@ -112,21 +115,21 @@ func prepare(options Options) (*Cluster, error) {
 	if err := os.MkdirAll(filepath.Join(dir, accessDir), 0o700); err != nil {
 		return nil, err
 	}
-	ca, err := newAuthority(options.Name)
+	ca, err := pki.NewAuthority(options.Name)
 	if err != nil {
 		return nil, err
 	}
-	if err := writePKI(filepath.Join(dir, pkiDir), ca); err != nil {
+	if err := writeKeys(dir, ca); err != nil {
 		return nil, err
 	}
 	if err := writeSettings(dir); err != nil {
 		return nil, err
 	}
-	port, err := reservePort()
+	port, err := process.ReservePort()
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: options, authority: ca, port: port, nursery: newNursery(), began: time.Now()}
+	c := &Cluster{options: options, authority: ca, port: port, parent: process.NewParent(), began: time.Now()}
 	if err := c.openAdmin(); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -138,7 +141,7 @@ func (c *Cluster) run(ctx context.Context) error {
 	if _, err := c.startProcess(Etcd, etcdArgs()); err != nil {
 		return err
 	}
-	server, err := c.startProcess(APIServer, apiServerArgs(c.port.number))
+	server, err := c.startProcess(APIServer, apiServerArgs(c.port.Number()))
 	if err != nil {
 		return err
 	}
@@ -184,20 +187,20 @@ func (c *Cluster) startControllers() error {
 	return nil
 }
 
-func (c *Cluster) startProcess(program string, args []string) (*process, error) {
-	p := &process{
-		name: program,
-		path: c.options.Binaries.Path(program),
-		args: args,
-		dir:  c.options.Dir,
-		log:  filepath.Join(c.options.Dir, logsDir, program+".log"),
-	}
+func (c *Cluster) startProcess(program string, args []string) (*process.Process, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
 		return nil, fmt.Errorf("start %s: the cluster is stopped", program)
 	}
-	if err := p.start(c.nursery); err != nil {
+	p, err := c.parent.Start(process.Command{
+		Name: program,
+		Path: c.options.Binaries.Path(program),
+		Args: args,
+		Dir:  c.options.Dir,
+		Log:  filepath.Join(c.options.Dir, logsDir, program+".log"),
+	})
+	if err != nil {
 		return nil, err
 	}
 	c.processes = append(c.processes, p)
@@ -209,7 +212,7 @@ func (c *Cluster) startProcess(program string, args []string) (*process, error) 
 func (c *Cluster) StopAPIServer() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.apiServer.kill()
+	return c.apiServer.Kill()
 }
 
 // StartAPIServer starts the API server again after StopAPIServer, at the same address with the same
@@ -232,10 +235,7 @@ func (c *Cluster) reviveAPIServer() error {
 	if c.stopped {
 		return errors.New("start the API server: the cluster is stopped")
 	}
-	if c.apiServer.running() {
-		return errors.New("start the API server: it is running")
-	}
-	return c.apiServer.start(c.nursery)
+	return c.apiServer.Start()
 }
 
 // RestartAPIServer is StopAPIServer followed by StartAPIServer.
@@ -258,59 +258,14 @@ func (c *Cluster) Stop() error {
 	var failures []error
 	for i := len(c.processes) - 1; i >= 0; i-- {
 		p := c.processes[i]
-		failures = append(failures, p.failed(), p.kill())
+		failures = append(failures, p.Err(), p.Kill())
 	}
-	c.nursery.close()
-	failures = append(failures, c.port.release())
+	c.parent.Close()
+	failures = append(failures, c.port.Release())
 	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("cluster %s: %w", c.options.Name, err)
 	}
 	return nil
-}
-
-// Err returns an error that names the processes which ended by themselves; none should.
-func (c *Cluster) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var failures []error
-	for _, p := range c.processes {
-		failures = append(failures, p.failed())
-	}
-	return errors.Join(failures...)
-}
-
-// Processes returns the process ids of what runs now, by program.
-func (c *Cluster) Processes() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	pids := map[string]int{}
-	for _, p := range c.processes {
-		if p.running() {
-			pids[p.name] = p.child.Pid
-		}
-	}
-	return pids
-}
-
-// Name returns the name the cluster was started with.
-func (c *Cluster) Name() string { return c.options.Name }
-
-// Dir returns the folder of the cluster's files, as an absolute path.
-func (c *Cluster) Dir() string { return c.options.Dir }
-
-// Binaries returns the programs the cluster runs, kubectl among them.
-func (c *Cluster) Binaries() Binaries { return c.options.Binaries }
-
-// Logs returns the path of each process's log, in the order of their start. They hold the output of
-// all runs, and stay after Stop.
-func (c *Cluster) Logs() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	paths := make([]string, len(c.processes))
-	for i, p := range c.processes {
-		paths[i] = p.log
-	}
-	return paths
 }
 
 func (c *Cluster) step(what string) {

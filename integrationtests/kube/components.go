@@ -3,8 +3,11 @@ package kube
 import (
 	_ "embed"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/pki"
 )
 
 // Files below a cluster's folder. Processes run in that folder and name them relative to it, which
@@ -50,9 +53,34 @@ var auditPolicy []byte
 
 // writeSettings puts the embedded settings into a cluster's folder.
 func writeSettings(dir string) error {
-	for name, data := range map[string][]byte{stagesFile: stages, auditPolicyFile: auditPolicy} {
+	return writeFiles(dir, map[string][]byte{stagesFile: stages, auditPolicyFile: auditPolicy})
+}
+
+// writeKeys puts the keys and certificates that the processes read as files into a cluster's folder.
+func writeKeys(dir string, ca *pki.Authority) error {
+	serverCert, serverKey, err := ca.Server(net.ParseIP(firstServiceIP))
+	if err != nil {
+		return fmt.Errorf("issue the API server's certificate: %w", err)
+	}
+	tokenKey, err := pki.NewKey()
+	if err != nil {
+		return fmt.Errorf("create the service account key: %w", err)
+	}
+	return writeFiles(filepath.Join(dir, pkiDir), map[string][]byte{
+		caCertFile: ca.CertPEM(), caKeyFile: ca.KeyPEM(),
+		serverCertFile: serverCert, serverKeyFile: serverKey,
+		tokenKeyFile: tokenKey,
+	})
+}
+
+// writeFiles writes files for nobody but this user.
+func writeFiles(dir string, files map[string][]byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return fmt.Errorf("write settings: %w", err)
+			return err
 		}
 	}
 	return nil
@@ -83,7 +111,7 @@ func apiServerArgs(port int) []string {
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port),
-		"--permit-port-sharing=true", // see reservedPort
+		"--permit-port-sharing=true", // see process.Port
 		// Endpoints may not hold loopback addresses, so the kubernetes Service has none.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceCIDR,

@@ -11,6 +11,7 @@
 // leave a process behind: Stop ends all of them, and on Linux they die with this process however it
 // ends. A cluster does not survive its Stop, since etcd runs without syncing to disk.
 //
-// Start reading at Start; process.go has the life of one child, components.go the command lines.
+// Start reading at Start; components.go has the command lines. The subpackage process
+// runs one child, pki makes keys and certificates, writes counts what is asked of an API server.
 // Tests use the subpackage kubetest, which adds sharing, cleaning up and logs on failure.
 package kube

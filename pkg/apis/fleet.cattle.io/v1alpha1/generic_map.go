@@ -15,8 +15,11 @@ type GenericMap struct {
 	Data map[string]any `json:"-"`
 }
 
-// MarshalJSON writes the object itself, with sorted keys.
+// MarshalJSON writes the object itself, with sorted keys; no data is an empty object.
 func (m GenericMap) MarshalJSON() ([]byte, error) {
+	if m.Data == nil {
+		return []byte("{}"), nil
+	}
 	return json.Marshal(m.Data)
 }
 

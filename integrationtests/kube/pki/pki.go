@@ -1,6 +1,10 @@
-package kube
+// Package pki makes the keys and certificates of one throw-away cluster. It refuses to be of use
+// beyond that: keys are not protected by anything but file modes, and nothing is ever renewed or
+// revoked. Start reading at Authority.
+package pki
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -11,24 +15,23 @@ import (
 	"fmt"
 	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"time"
 )
 
 // lifetime of every certificate: longer than any test or demo, and no longer.
 const lifetime = 30 * 24 * time.Hour
 
-// authority is the one certificate authority of a cluster: it signs the API server's certificate,
+// Authority is the one certificate authority of a cluster: it signs the API server's certificate,
 // client certificates, and, in the controller manager's hands, certificate signing requests.
-type authority struct {
+type Authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
 	certPEM     []byte
 	keyPEM      []byte
 }
 
-func newAuthority(cluster string) (*authority, error) {
+// NewAuthority returns an authority with a new key and a certificate signed by itself.
+func NewAuthority(cluster string) (*Authority, error) {
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: cluster + "-ca"},
 		IsCA:                  true,
@@ -49,22 +52,29 @@ func newAuthority(cluster string) (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create authority of %s: %w", cluster, err)
 	}
-	return &authority{certificate: certificate, key: key, certPEM: certPEM, keyPEM: keyPEM}, nil
+	return &Authority{certificate: certificate, key: key, certPEM: certPEM, keyPEM: keyPEM}, nil
 }
 
-// server returns a certificate for an API server on loopback that pods know as kubernetes.default.
-func (a *authority) server() (certPEM, keyPEM []byte, err error) {
+// CertPEM returns the authority's certificate.
+func (a *Authority) CertPEM() []byte { return bytes.Clone(a.certPEM) }
+
+// KeyPEM returns the authority's private key.
+func (a *Authority) KeyPEM() []byte { return bytes.Clone(a.keyPEM) }
+
+// Server returns a certificate for an API server on loopback, which pods know as
+// kubernetes.default at a service address.
+func (a *Authority) Server(service net.IP) (certPEM, keyPEM []byte, err error) {
 	return certify(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(firstServiceIP)},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), service},
 		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
 	}, a)
 }
 
-// client returns a certificate that makes its holder this user in these groups.
-func (a *authority) client(user string, groups []string) (certPEM, keyPEM []byte, err error) {
+// Client returns a certificate that makes its holder this user in these groups.
+func (a *Authority) Client(user string, groups []string) (certPEM, keyPEM []byte, err error) {
 	return certify(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -74,7 +84,7 @@ func (a *authority) client(user string, groups []string) (certPEM, keyPEM []byte
 
 // certify completes a template with a new key, serial and validity and has the issuer sign it, or,
 // without an issuer, the new key itself.
-func certify(template *x509.Certificate, issuer *authority) (certPEM, keyPEM []byte, err error) {
+func certify(template *x509.Certificate, issuer *Authority) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -98,39 +108,19 @@ func certify(template *x509.Certificate, issuer *authority) (certPEM, keyPEM []b
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM, nil
 }
 
+// NewKey returns a new private key, such as service account tokens are signed with.
+func NewKey() ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return encodeKey(key)
+}
+
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
-}
-
-// writePKI puts what the processes read as files into dir.
-func writePKI(dir string, ca *authority) error {
-	serverCert, serverKey, err := ca.server()
-	if err != nil {
-		return fmt.Errorf("issue the API server's certificate: %w", err)
-	}
-	tokenKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return fmt.Errorf("create the service account key: %w", err)
-	}
-	tokenPEM, err := encodeKey(tokenKey)
-	if err != nil {
-		return fmt.Errorf("create the service account key: %w", err)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("write keys: %w", err)
-	}
-	for name, data := range map[string][]byte{
-		caCertFile: ca.certPEM, caKeyFile: ca.keyPEM,
-		serverCertFile: serverCert, serverKeyFile: serverKey,
-		tokenKeyFile: tokenPEM,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return fmt.Errorf("write keys: %w", err)
-		}
-	}
-	return nil
 }

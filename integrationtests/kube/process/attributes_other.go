@@ -1,12 +1,12 @@
 //go:build unix && !linux
 
-package kube
+package process
 
 import "syscall"
 
-// childAttributes puts a child into a process group of its own, so that Ctrl-C at a terminal reaches
+// Attributes puts a child into a process group of its own, so that Ctrl-C at a terminal reaches
 // this process only, which then stops its children in order. Only Linux can tie a child's life to
 // its parent's; elsewhere a parent killed by SIGKILL leaves its children running.
-func childAttributes() *syscall.SysProcAttr {
+func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
