@@ -1,0 +1,58 @@
+# Everything is built with Go alone; `make help` lists what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/fairlead-dev/fairlead/pkg/version.Version=$(VERSION)
+TOOLS   := go tool -modfile=hack/tools/go.mod
+UNIT     = $(shell go list ./... | grep -v /integrationtests)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the three programs into bin/
+	@mkdir -p bin
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/fleet-controller ./cmd/fleetcontroller
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/fleet-agent ./cmd/fleetagent
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/fleet ./cmd/fleet
+
+.PHONY: kube
+kube: ## Build the control plane that tests and demo run on (once per version)
+	@hack/kube/build.sh
+
+.PHONY: generate
+generate: ## Write generated files: deep copies and custom resource definitions
+	go generate ./pkg/...
+
+.PHONY: test
+test: unit integration ## Run every test
+
+.PHONY: unit
+unit: ## Run the tests that need no cluster
+	go test $(UNIT)
+
+.PHONY: integration
+integration: kube ## Run the tests on real clusters
+	go test -p 1 -timeout 40m ./integrationtests/...
+
+.PHONY: demo
+demo: build kube ## Run a hub and three members with the examples; ONCE=1 runs through and stops
+	go run ./hack/demo $(if $(ONCE),-once)
+
+.PHONY: demo-down
+demo-down: ## Stop what a running demo started
+	go run ./hack/demo -down
+
+.PHONY: bench
+bench: kube ## Print the figures of docs/benchmarks.md
+	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./pkg/bundle ./integrationtests/bench/...
+
+.PHONY: verify
+verify: ## Check generated files, modules, vet, lint, layers and docs
+	hack/verify.sh
+
+.PHONY: lint
+lint: ## Run the linters alone
+	$(TOOLS) golangci-lint run ./...
