@@ -1,0 +1,111 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
+)
+
+// chart returns the chart of the release: the bundle's own, or a generated one that holds nothing but
+// the templates and the files they may read. Plain manifests and Kustomize folders are left out of it,
+// since Helm keeps the chart in every revision it stores.
+func (p *plan) chart(in Input) (*chart.Chart, error) {
+	files := []*loader.BufferedFile{}
+	switch p.style {
+	case Helm, HelmAndKustomize:
+		files = p.chartFiles()
+	case Raw:
+		files = append(p.templateFiles(), generatedChart(in))
+	case Kustomize:
+		files = append(files, generatedChart(in))
+	}
+	loaded, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, fmt.Errorf("load chart %s: %w", p.chartDir, err)
+	}
+	sortDependencies(loaded)
+	localSchemas(loaded)
+	return loaded, nil
+}
+
+func (p *plan) chartFiles() []*loader.BufferedFile {
+	var files []*loader.BufferedFile
+	for _, name := range slices.Sorted(maps.Keys(p.tree)) {
+		relative := name
+		if p.chartDir != "." {
+			var ok bool
+			if relative, ok = strings.CutPrefix(name, p.chartDir+"/"); !ok {
+				continue
+			}
+		}
+		if strings.HasPrefix(relative, "../") || strings.HasPrefix(relative, ".chart/") {
+			continue
+		}
+		files = append(files, &loader.BufferedFile{Name: relative, Data: p.tree[name]})
+	}
+	return files
+}
+
+// templateFiles returns the templates among plain manifests with the files that are no manifests.
+func (p *plan) templateFiles() []*loader.BufferedFile {
+	var files, others []*loader.BufferedFile
+	for _, name := range slices.Sorted(maps.Keys(p.tree)) {
+		file := &loader.BufferedFile{Name: name, Data: p.tree[name]}
+		switch {
+		case strings.HasPrefix(name, templateFolder):
+			files = append(files, file)
+		case !manifest.IsFile(name) && !strings.HasPrefix(name, "charts/"):
+			others = append(others, file)
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	return append(files, others...)
+}
+
+// generatedChart returns the Chart.yaml of a bundle without one; name and version are upstream's.
+func generatedChart(in Input) *loader.BufferedFile {
+	version := in.ManifestID
+	if in.Commit != "" {
+		version = "git-" + in.Commit[:min(len(in.Commit), 12)]
+	}
+	data := fmt.Sprintf("apiVersion: v2\nname: %s\nversion: %s\n",
+		strconv.Quote(path.Base(in.BundleID)), strconv.Quote("v0.0.0+"+version))
+	return &loader.BufferedFile{Name: chartFile, Data: []byte(data)}
+}
+
+// annotate leaves in the chart's metadata what uninstalling and collecting need to know.
+func annotate(chart *chart.Chart, in Input, marks Marks) {
+	annotations := maps.Clone(chart.Metadata.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[fleet.ReleaseBundleIDAnnotation] = in.BundleID
+	annotations[fleet.ReleaseCommitAnnotation] = in.Commit
+	annotations[fleet.ReleaseAgentNamespaceAnnotation] = marks.AgentNamespace
+	annotations[fleet.ReleaseServiceAccountAnnotation] = in.Options.ServiceAccount
+	annotations[fleet.ReleaseKeepResourcesAnnotation] = strconv.FormatBool(in.Options.KeepResources)
+	chart.Metadata.Annotations = annotations
+}
+
+// sortDependencies undoes the loader's order, which is that of a map.
+func sortDependencies(parent *chart.Chart) {
+	dependencies := slices.Clone(parent.Dependencies())
+	slices.SortStableFunc(dependencies, func(a, b *chart.Chart) int {
+		return strings.Compare(a.Name()+"\x00"+a.Metadata.Version, b.Name()+"\x00"+b.Metadata.Version)
+	})
+	for _, dependency := range dependencies {
+		sortDependencies(dependency)
+	}
+	parent.SetDependencies(dependencies...)
+}

@@ -1,0 +1,186 @@
+package render
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v3/pkg/kube"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/render/kustomize"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/names"
+)
+
+// finisher turns what Helm rendered into what is applied. It is the post-renderer of a release.
+type finisher struct {
+	ctx     context.Context
+	in      Input
+	plan    *plan
+	raw     []manifest.Object
+	marks   *Marks
+	release string
+	scopes  scopes
+}
+
+// Run implements Helm's PostRenderer. It may be called more than once.
+func (f *finisher) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
+	objects, err := f.finish(rendered.Bytes())
+	if err != nil {
+		return nil, Explain(f.in, err)
+	}
+	out, err := manifest.Encode(objects)
+	if err != nil {
+		return nil, Explain(f.in, err)
+	}
+	return bytes.NewBuffer(out), nil
+}
+
+func (f *finisher) finish(rendered []byte) ([]manifest.Object, error) {
+	objects, err := f.collect(rendered)
+	if err != nil {
+		return nil, err
+	}
+	scopes := f.scopes.with(objects)
+	for _, object := range objects {
+		if err := f.complete(object, scopes); err != nil {
+			return nil, err
+		}
+	}
+	if err := unique(objects, scopes, f.release); err != nil {
+		return nil, err
+	}
+	inInstallOrder(objects)
+	return objects, nil
+}
+
+// collect returns the objects of all sources: templates, Kustomize, plain manifests.
+func (f *finisher) collect(rendered []byte) ([]manifest.Object, error) {
+	if len(rendered) > maxOutput {
+		return nil, fmt.Errorf("the templates render to more than %d MiB", maxOutput>>20)
+	}
+	objects, err := manifest.Parse("templates", rendered)
+	if err != nil {
+		return nil, err
+	}
+	if f.plan.style != Kustomize && f.plan.style != HelmAndKustomize {
+		for _, object := range f.raw {
+			objects = append(objects, manifest.Object{Unstructured: object.DeepCopy(), Origin: object.Origin})
+		}
+		return objects, nil
+	}
+	input, err := manifest.Encode(objects)
+	if err != nil {
+		return nil, err
+	}
+	built, err := kustomize.Build(f.ctx, f.plan.tree, f.plan.kustomizeDir, input)
+	if err != nil {
+		return nil, err
+	}
+	if len(built) > maxOutput {
+		return nil, fmt.Errorf("the kustomization builds to more than %d MiB", maxOutput>>20)
+	}
+	return manifest.Parse(kustomize.File(f.plan.tree, f.plan.kustomizeDir), built)
+}
+
+// complete puts an object where the options want it and marks it.
+func (f *finisher) complete(object manifest.Object, scopes scopes) error {
+	if object.GetName() == "" {
+		return fmt.Errorf("%s: %s has no metadata.name", object.Origin, object.GetKind())
+	}
+	if err := f.place(object, scopes); err != nil {
+		return err
+	}
+	if isCRD(object.Unstructured) && !f.in.Options.DeleteCRDResources {
+		if err := addTo(object, "annotations", kube.ResourcePolicyAnno, kube.KeepPolicy); err != nil {
+			return err
+		}
+	}
+	if f.marks == nil {
+		return nil
+	}
+	set := names.ObjectSet(f.in.BundleID, f.marks.AgentScope)
+	if err := addTo(object, "annotations", fleet.SetIDAnnotation, set); err != nil {
+		return err
+	}
+	return addTo(object, "labels", fleet.SetHashLabel, names.ObjectSetHash(set))
+}
+
+// place forces an object into the namespace of the options.
+func (f *finisher) place(object manifest.Object, scopes scopes) error {
+	namespace := f.in.Options.TargetNamespace
+	if namespace == "" {
+		return nil
+	}
+	if !scopes.namespaced(object.GroupVersionKind().GroupKind()) {
+		return fmt.Errorf("%s: %s is cluster-scoped, but the options force namespace %s; use defaultNamespace for such a bundle",
+			object.Origin, manifest.Name(object), namespace)
+	}
+	object.SetNamespace(namespace)
+	return nil
+}
+
+func (f *finisher) placeHooks(objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		hook := manifest.Object{Unstructured: object, Origin: manifest.Origin{File: "hook"}}
+		if err := f.place(hook, f.scopes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addTo sets a label or an annotation. Values that are no texts are an error: the API server would refuse
+// the object, and leaving them out would hide that.
+func addTo(object manifest.Object, field, key, value string) error {
+	_, _, err := unstructured.NestedNullCoercingStringMap(object.Object, "metadata", field)
+	if err != nil {
+		return fmt.Errorf("%s: %s: metadata.%s must be texts; quote numbers and truth values",
+			object.Origin, manifest.Name(object), field)
+	}
+	if found, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", field); found == nil {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	return unstructured.SetNestedField(object.Object, value, "metadata", field, key)
+}
+
+// unique returns an error when two documents are the same object; which of them won would be chance.
+func unique(objects []manifest.Object, scopes scopes, release string) error {
+	type identity struct{ group, kind, namespace, name string }
+	seen := make(map[identity]manifest.Object, len(objects))
+	for _, object := range objects {
+		kind := object.GroupVersionKind().GroupKind()
+		id := identity{kind.Group, kind.Kind, object.GetNamespace(), object.GetName()}
+		switch {
+		case !scopes.namespaced(kind):
+			id.namespace = ""
+		case id.namespace == "":
+			id.namespace = release
+		}
+		if other, ok := seen[id]; ok {
+			return fmt.Errorf("%s is in the bundle twice: %s and %s", manifest.Name(object), other.Origin, object.Origin)
+		}
+		seen[id] = object
+	}
+	return nil
+}
+
+// inInstallOrder sorts objects as Helm installs them: namespaces first, definitions before what they
+// define, custom resources last; inside a kind they keep their order.
+func inInstallOrder(objects []manifest.Object) {
+	rank := make(map[string]int, len(releaseutil.InstallOrder))
+	for i, kind := range releaseutil.InstallOrder {
+		rank[kind] = i
+	}
+	of := func(object manifest.Object) int {
+		if i, ok := rank[object.GetKind()]; ok {
+			return i
+		}
+		return len(rank)
+	}
+	slices.SortStableFunc(objects, func(a, b manifest.Object) int { return of(a) - of(b) })
+}

@@ -1,0 +1,204 @@
+package kustomize
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
+	"sigs.k8s.io/yaml"
+)
+
+// maxFolders bounds how many kustomizations one build may visit.
+const maxFolders = 2000
+
+// bases are the fields whose entries name files or folders with kustomizations of their own.
+var bases = []string{"resources", "bases", "components"}
+
+// plugins are the fields whose entries configure built-in plugins: text, files or folders.
+var plugins = []string{"generators", "transformers", "validators"}
+
+// checker walks the kustomizations that a build would read.
+type checker struct {
+	tree    map[string][]byte
+	visited map[string]bool
+}
+
+// checkLocal returns an error when the build of dir would leave the tree. Kustomize itself reads a URL
+// wherever it expects a file, and clones whatever looks like a git address, so every entry is looked at before it starts.
+func checkLocal(tree map[string][]byte, dir string) error {
+	return (&checker{tree: tree, visited: map[string]bool{}}).folder(dir)
+}
+
+func (c *checker) folder(dir string) error {
+	name := File(c.tree, dir)
+	if name == "" || c.visited[dir] {
+		return nil
+	}
+	c.visited[dir] = true
+	if len(c.visited) > maxFolders {
+		return fmt.Errorf("%s: more than %d kustomizations in one build", name, maxFolders)
+	}
+	var fields map[string]any
+	if err := yaml.Unmarshal(c.tree[name], &fields); err != nil {
+		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
+	}
+	if err := noRemoteFile(name, fields); err != nil {
+		return err
+	}
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		isPlugin := isOneOf(field, plugins)
+		if !isPlugin && !isOneOf(field, bases) {
+			continue
+		}
+		if err := c.entries(dir, name, field, fields[field]); err != nil {
+			return err
+		}
+		if !isPlugin {
+			continue
+		}
+		if err := c.pluginFiles(dir, fields[field]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOneOf compares names of fields as Kustomize does, whose decoder ignores case.
+func isOneOf(field string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, field) })
+}
+
+// entries checks the addresses of one field and follows those that are folders.
+func (c *checker) entries(dir, name, field string, list any) error {
+	values, _ := list.([]any)
+	for i, value := range values {
+		entry, ok := value.(string)
+		if !ok || strings.Contains(entry, "\n") {
+			continue
+		}
+		if isRemote(entry) {
+			return fmt.Errorf("%s: %s[%d] is %s: nothing is read from other places than the repository; add the base to it",
+				name, field, i, withoutLogin(entry))
+		}
+		if path.IsAbs(entry) {
+			return fmt.Errorf("%s: %s[%d] is an absolute path", name, field, i)
+		}
+		target := path.Join(dir, entry)
+		if c.tree[target] != nil {
+			continue
+		}
+		if err := c.folder(target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pluginFiles checks the configurations of plugins for remote files: those written into the
+// kustomization and those in files.
+func (c *checker) pluginFiles(dir string, list any) error {
+	values, _ := list.([]any)
+	for _, value := range values {
+		entry, ok := value.(string)
+		if !ok {
+			continue
+		}
+		name, text := path.Join(dir, entry), []byte(entry)
+		if data := c.tree[name]; data != nil {
+			text = data
+		} else if !strings.Contains(entry, "\n") {
+			continue
+		} else {
+			name = File(c.tree, dir)
+		}
+		for _, document := range manifest.Split(text) {
+			documents, err := manifest.Decode(document)
+			if err != nil {
+				return fmt.Errorf("%s, document %d: %w", name, document.Number, err)
+			}
+			if err := noRemoteFile(name, documents); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// noRemoteFile looks for web addresses where Kustomize expects a file.
+func noRemoteFile(name string, value any) error {
+	return walk(value, "", func(field, text string) error {
+		if !isOneOf(field, fileFields) {
+			return nil
+		}
+		// A generator's entry may be KEY=FILE.
+		_, file, _ := strings.Cut(text, "=")
+		if isWeb(text) || isWeb(file) {
+			return fmt.Errorf("%s: %s names %s: nothing is read from other places than the repository",
+				name, field, withoutLogin(text))
+		}
+		return nil
+	})
+}
+
+// fileFields are the fields of kustomizations and of built-in plugins that Kustomize loads files from.
+var fileFields = []string{
+	"resources", "bases", "components", "crds", "configurations", "generators", "transformers", "validators",
+	"patches", "patchesStrategicMerge", "patchesJson6902", "path", "paths", "files", "env", "envs",
+	"valuesFile", "additionalValuesFiles", "openapi", "replacements",
+}
+
+// walk calls visit for every string below value with the nearest key above it.
+func walk(value any, field string, visit func(field, text string) error) error {
+	switch value := value.(type) {
+	case string:
+		return visit(field, value)
+	case []any:
+		for _, item := range value {
+			if err := walk(item, field, visit); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for key, item := range value {
+			if err := walk(item, key, visit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var scpUser = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9-]*@`)
+
+// isRemote says whether Kustomize would fetch an entry: web and git addresses in all their forms.
+func isRemote(entry string) bool {
+	lower := strings.ToLower(strings.TrimSpace(entry))
+	for strings.HasPrefix(lower, "git::") {
+		lower = strings.TrimPrefix(lower, "git::")
+	}
+	return strings.Contains(lower, "://") || scpUser.MatchString(lower) || isWeb(entry) ||
+		strings.HasPrefix(lower, "github.com/") || strings.HasPrefix(lower, "github.com:")
+}
+
+// isWeb says whether Kustomize would download a file.
+func isWeb(text string) bool {
+	parsed, err := url.Parse(text)
+	return err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https")
+}
+
+// withoutLogin returns an address fit for a message: without user, password and query.
+func withoutLogin(address string) string {
+	address, _, _ = strings.Cut(address, "?")
+	if before, after, ok := strings.Cut(address, "://"); ok {
+		if _, host, ok := strings.Cut(after, "@"); ok {
+			after = host
+		}
+		return before + "://" + after
+	}
+	return address
+}

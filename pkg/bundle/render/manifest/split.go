@@ -1,0 +1,113 @@
+package manifest
+
+import (
+	"bytes"
+)
+
+// Document is one document of a stream, not parsed yet.
+type Document struct {
+	// Number counts the documents of the file that hold anything, from 1.
+	Number int
+	// Line of the file, from 1, where the document's first byte of meaning is.
+	Line int
+	// Text without the markers around it.
+	Text []byte
+	// Source is the file named by a "# Source:" comment, as Helm writes it; empty without one.
+	Source string
+}
+
+var sourceComment = []byte("# Source: ")
+
+// Split takes a YAML stream apart at its document markers. YAML allows a line that starts with a marker
+// nowhere inside a document, so looking at lines is exact. Documents without content are left out.
+func Split(data []byte) []Document {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	var documents []Document
+	current := pending{line: 1}
+	line := 0
+	for len(data) > 0 {
+		var text []byte
+		text, data = cutLine(data)
+		line++
+		switch marker(text) {
+		case startMarker:
+			documents = current.finish(documents)
+			// What follows the marker on its line belongs to the document.
+			current = pending{line: line}
+			current.add(append([]byte("   "), text[3:]...), line)
+		case endMarker:
+			documents = current.finish(documents)
+			current = pending{line: line + 1}
+		default:
+			current.add(text, line)
+		}
+	}
+	return current.finish(documents)
+}
+
+type markerKind int
+
+const (
+	noMarker markerKind = iota
+	startMarker
+	endMarker
+)
+
+func marker(line []byte) markerKind {
+	if len(line) < 3 || len(line) > 3 && !isBlank(line[3]) {
+		return noMarker
+	}
+	switch string(line[:3]) {
+	case "---":
+		return startMarker
+	case "...":
+		return endMarker
+	}
+	return noMarker
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+
+func cutLine(data []byte) (line, rest []byte) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return data[:i+1], data[i+1:]
+	}
+	return data, nil
+}
+
+// pending is the document that is being read.
+type pending struct {
+	line   int
+	text   []byte
+	source string
+	filled bool
+}
+
+func (p *pending) add(line []byte, number int) {
+	content := bytes.TrimSpace(line)
+	switch {
+	case p.filled:
+	case len(content) == 0, content[0] == '#', line[0] == '%':
+		if p.source == "" && bytes.HasPrefix(content, sourceComment) {
+			p.source = string(bytes.TrimSpace(content[len(sourceComment):]))
+		}
+		if line[0] == '%' {
+			return
+		}
+	default:
+		p.filled, p.line = true, number
+	}
+	p.text = append(p.text, line...)
+}
+
+func (p *pending) finish(documents []Document) []Document {
+	if !p.filled {
+		return documents
+	}
+	return append(documents, Document{
+		Number: len(documents) + 1,
+		Line:   p.line,
+		Text:   p.text,
+		Source: p.source,
+	})
+}

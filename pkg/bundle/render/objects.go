@@ -1,0 +1,154 @@
+package render
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
+)
+
+// DefaultKubeVersion is what templates see offline when the caller does not say which cluster is meant.
+const DefaultKubeVersion = "v1.37.0"
+
+// Capabilities are what templates can learn about the cluster.
+type Capabilities struct {
+	// KubeVersion, DefaultKubeVersion when empty.
+	KubeVersion string
+	// APIVersions beside the built-in ones: "group/version" and "group/version/Kind".
+	APIVersions []string
+}
+
+// Objects returns what the bundle deploys, without a cluster: the objects in the order they are
+// installed, then the hooks. Definitions in a chart's crds/ folder are not among them, nor are the marks
+// of an agent; lookup finds nothing and getHostByName is off. Templates cannot be interrupted: when the
+// context ends first, its error is returned and the rendering ends later by itself.
+func Objects(ctx context.Context, in Input, capabilities Capabilities, scoper Scoper) ([]*unstructured.Unstructured, error) {
+	type outcome struct {
+		objects []*unstructured.Unstructured
+		err     error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		objects, err := renderOffline(ctx, in, capabilities, scoper)
+		done <- outcome{objects, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, Explain(in, ctx.Err())
+	case result := <-done:
+		return result.objects, Explain(in, result.err)
+	}
+}
+
+func renderOffline(ctx context.Context, in Input, capabilities Capabilities, scoper Scoper) (_ []*unstructured.Unstructured, err error) {
+	// Charts are foreign code to Helm's library; a panic in it is a chart that does not render.
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("rendering failed: %v", cause)
+		}
+	}()
+	release, err := build(ctx, in, nil, scoper)
+	if err != nil {
+		return nil, err
+	}
+	manifests, hooks, err := release.template(capabilities)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := release.finisher.finish(manifests)
+	if err != nil {
+		return nil, err
+	}
+	hookObjects, err := release.finisher.hooks(hooks)
+	if err != nil {
+		return nil, err
+	}
+	result := make([]*unstructured.Unstructured, 0, len(objects)+len(hookObjects))
+	for _, object := range slices.Concat(objects, hookObjects) {
+		result = append(result, object.Unstructured)
+	}
+	return result, nil
+}
+
+// template does what Helm's install action does before it talks to a cluster.
+func (r *Release) template(capabilities Capabilities) (manifests, hooks []byte, err error) {
+	known, err := capabilities.helm()
+	if err != nil {
+		return nil, nil, err
+	}
+	if wanted := r.Chart.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, known.KubeVersion.Version) {
+		return nil, nil, fmt.Errorf("chart %s wants Kubernetes %s, this is %s", r.Chart.Name(), wanted, known.KubeVersion.Version)
+	}
+	if err := chartutil.ProcessDependenciesWithMerge(r.Chart, r.Values); err != nil {
+		return nil, nil, fmt.Errorf("process dependencies of chart %s: %w", r.Chart.Name(), err)
+	}
+	options := chartutil.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
+	values, err := chartutil.ToRenderValuesWithSchemaValidation(r.Chart, r.Values, options, known, r.SkipSchemaValidation)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := engine.Render(r.Chart, values)
+	if err != nil {
+		return nil, nil, err
+	}
+	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "NOTES.txt") })
+	return sortRendered(files)
+}
+
+// sortRendered returns the manifests and the hooks as streams in which every document says its file.
+func sortRendered(files map[string]string) (manifests, hooks []byte, err error) {
+	total := 0
+	for _, text := range files {
+		if total += len(text); total > maxOutput {
+			return nil, nil, fmt.Errorf("the templates render to more than %d MiB", maxOutput>>20)
+		}
+	}
+	sortedHooks, sorted, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, document := range sorted {
+		manifests = fmt.Appendf(manifests, "---\n# Source: %s\n%s\n", document.Name, document.Content)
+	}
+	for _, hook := range sortedHooks {
+		hooks = fmt.Appendf(hooks, "---\n# Source: %s\n%s\n", hook.Path, hook.Manifest)
+	}
+	return manifests, hooks, nil
+}
+
+// hooks returns the objects of hooks where the options want them.
+func (f *finisher) hooks(rendered []byte) ([]manifest.Object, error) {
+	objects, err := manifest.Parse("hooks", rendered)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		if err := f.place(object, f.scopes); err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+func (c Capabilities) helm() (*chartutil.Capabilities, error) {
+	version := c.KubeVersion
+	if version == "" {
+		version = DefaultKubeVersion
+	}
+	parsed, err := chartutil.ParseKubeVersion(version)
+	if err != nil {
+		return nil, fmt.Errorf("Kubernetes version %q: %w", version, err)
+	}
+	known := chartutil.DefaultCapabilities.Copy()
+	known.KubeVersion = *parsed
+	known.APIVersions = slices.Concat(known.APIVersions, c.APIVersions)
+	return known, nil
+}
