@@ -1,0 +1,108 @@
+package bundle
+
+import (
+	"path"
+	"slices"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/kustomization"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+)
+
+// baseDir holds the files of Kustomize builds that reach out of the bundle's folder.
+const baseDir = ".kustomize"
+
+// addBases looks at every Kustomize build of the bundle; those that need files the bundle does not have
+// are moved, with all their files, below .kustomize.
+func (b *builder) addBases() error {
+	if b.spec.Kustomize == nil && b.customizedKustomize() == 0 && !b.hasKustomization() {
+		return nil
+	}
+	own := map[string]bool{}
+	for _, file := range b.files {
+		own[path.Join(b.dir, file.Name)] = true
+	}
+	shipped := map[string]bool{}
+	if b.spec.Kustomize != nil || b.hasKustomization() {
+		dir, err := b.base(kustomizeDir(b.spec.Kustomize), own, shipped)
+		if err != nil {
+			return err
+		}
+		if dir != "" {
+			b.spec.Kustomize = &fleet.KustomizeOptions{Dir: dir}
+		}
+	}
+	for _, target := range b.customizations() {
+		if kustomizeDir(target.Kustomize) == "" || target.DoNotDeploy {
+			continue
+		}
+		dir, err := b.base(target.Kustomize.Dir, own, shipped)
+		if err != nil {
+			return err
+		}
+		if dir != "" {
+			target.Kustomize.Dir = dir
+		}
+	}
+	if len(shipped) == 0 {
+		return nil
+	}
+	return b.put(path.Join(baseDir, specNames[0]), nil)
+}
+
+func kustomizeDir(options *fleet.KustomizeOptions) string {
+	if options == nil {
+		return ""
+	}
+	return options.Dir
+}
+
+func (b *builder) customizedKustomize() int {
+	n := 0
+	for _, target := range b.customizations() {
+		if kustomizeDir(target.Kustomize) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *builder) hasKustomization() bool {
+	return slices.ContainsFunc(kustomization.Names, b.has)
+}
+
+// base returns the folder to build instead of dir, or "" when the bundle has all that is needed.
+func (b *builder) base(dir string, own, shipped map[string]bool) (string, error) {
+	if dir == "" && !b.hasKustomization() {
+		return "", nil
+	}
+	full, err := tree.Clean(path.Join(b.dir, dir))
+	if err != nil || path.IsAbs(dir) {
+		return "", fault.New(fault.Stalled, kustomization.ReasonInvalid, "%s: kustomize.dir %s lies outside the repository", b.specFile, dir)
+	}
+	if !b.tree.IsDir(full) || kustomization.Find(b.tree, full) == "" {
+		return "", fault.New(fault.Stalled, kustomization.ReasonInvalid, "%s: kustomize.dir %s holds no kustomization.yaml", b.specFile, dir)
+	}
+	needed, err := kustomization.Closure(b.tree, full)
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(needed, func(name string) bool { return !own[name] }) {
+		return "", nil
+	}
+	for _, name := range needed {
+		if shipped[name] {
+			continue
+		}
+		shipped[name] = true
+		data, err := b.tree.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		if err := b.put(path.Join(baseDir, name), data); err != nil {
+			return "", err
+		}
+	}
+	return path.Join(baseDir, full), nil
+}

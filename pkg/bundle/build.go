@@ -1,0 +1,261 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/archive"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/fleetyaml"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+)
+
+const (
+	// compressFrom is the size of a Bundle's JSON from which all its files are stored compressed.
+	compressFrom = 1_000_000
+	// maxTotal bounds the files of one bundle, in bytes, and maxFiles their number.
+	maxTotal = 128 << 20
+	maxFiles = 20_000
+)
+
+// errEmpty says that a folder has nothing to deploy.
+var errEmpty = errors.New("no files")
+
+// file is one file of a bundle; its name is relative to the bundle.
+type file = archive.File
+
+// builder makes one bundle.
+type builder struct {
+	*reader
+	candidate
+	name     string
+	warnings []Warning
+
+	specFile string
+	spec     *fleetyaml.File
+	// valuesFiles were merged into the values and are not shipped; relative to the bundle.
+	valuesFiles map[string]bool
+	files       []file
+	total       int64
+}
+
+func (b *builder) build(ctx context.Context) (*Bundle, error) {
+	if err := b.readSpec(); err != nil {
+		return nil, err
+	}
+	if b.spec.Name != "" {
+		b.name = b.spec.Name
+	}
+	if len(b.spec.ImageScans) > 0 && !b.req.ImageScans {
+		return nil, fault.New(fault.Stalled, ReasonImageScans, "%s: imageScans are used and image scanning is switched off", b.specFile)
+	}
+	if err := b.mergeValues(); err != nil {
+		return nil, err
+	}
+	if err := b.load(); err != nil {
+		return nil, err
+	}
+	if err := b.addCharts(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.addBases(); err != nil {
+		return nil, err
+	}
+	if len(b.files) == 0 {
+		return nil, errEmpty
+	}
+	slices.SortFunc(b.files, func(x, y file) int { return strings.Compare(x.Name, y.Name) })
+	object := b.object()
+	if err := b.encode(object); err != nil {
+		return nil, err
+	}
+	made := &Bundle{Object: object, Dir: b.dir, File: b.specFile, ImageScans: b.scans()}
+	if b.req.InlineValues {
+		return made, nil
+	}
+	values, err := takeValues(object)
+	made.Values = values
+	return made, err
+}
+
+// readSpec finds and parses the file of options; a folder without one has none.
+func (b *builder) readSpec() error {
+	b.spec = &fleetyaml.File{}
+	if b.options != "" {
+		b.specFile = path.Join(b.dir, b.options)
+		if !b.tree.IsFile(b.specFile) {
+			return fault.New(fault.Stalled, ReasonInvalidPath, "options %s: there is no such file", b.specFile)
+		}
+	}
+	for _, name := range specNames {
+		full := path.Join(b.dir, name)
+		if b.options != "" || !b.tree.IsFile(full) {
+			continue
+		}
+		if b.specFile != "" {
+			b.warn(full, "the file is not read, because %s is there too", path.Base(b.specFile))
+			continue
+		}
+		b.specFile = full
+	}
+	if b.specFile == "" {
+		return nil
+	}
+	data, err := b.tree.ReadFile(b.specFile)
+	if err != nil {
+		return err
+	}
+	spec, warnings, err := fleetyaml.Parse(data, b.specFile)
+	b.warnings = append(b.warnings, warnings...)
+	if err == nil {
+		b.spec = spec
+	}
+	return err
+}
+
+func (b *builder) warn(file, format string, args ...any) {
+	b.warnings = append(b.warnings, Warning{File: file, Message: fmt.Sprintf(format, args...)})
+}
+
+// object returns the Bundle without its files.
+func (b *builder) object() *fleet.Bundle {
+	object := &fleet.Bundle{Spec: b.spec.BundleSpec}
+	object.APIVersion, object.Kind = fleet.GroupVersion.String(), "Bundle"
+	object.Name, object.Namespace = b.name, b.req.Namespace
+	object.Labels = b.labels()
+	if len(b.spec.Annotations) > 0 {
+		object.Annotations = b.spec.Annotations
+	}
+	spec := &object.Spec
+	b.setTargets(spec)
+	spec.ForceSyncGeneration = b.req.ForceSyncGeneration
+	spec.Paused = spec.Paused || b.req.Paused
+	spec.KeepResources = spec.KeepResources || b.req.KeepResources
+	spec.DeleteNamespace = spec.DeleteNamespace || b.req.DeleteNamespace
+	if b.req.ServiceAccount != "" {
+		spec.ServiceAccount = b.req.ServiceAccount
+	}
+	if b.req.CorrectDrift != nil && b.req.CorrectDrift.Enabled {
+		spec.CorrectDrift = b.req.CorrectDrift.DeepCopy()
+	}
+	if b.req.TargetNamespace != "" {
+		spec.TargetNamespace = b.req.TargetNamespace
+		for i := range spec.Targets {
+			spec.Targets[i].TargetNamespace = b.req.TargetNamespace
+		}
+	}
+	return object
+}
+
+func (b *builder) labels() map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, b.req.Labels)
+	maps.Copy(labels, b.spec.Labels)
+	if b.req.Name != "" {
+		labels[fleet.RepoLabel] = b.req.Name
+	}
+	if b.req.Commit != "" {
+		labels[fleet.CommitLabel] = b.req.Commit
+	}
+	return labels
+}
+
+// customizations returns pointers to all targets that fleet.yaml customizes, in their final order.
+func (b *builder) customizations() []*fleet.BundleTarget {
+	var out []*fleet.BundleTarget
+	for i := range b.spec.Targets {
+		out = append(out, &b.spec.Targets[i])
+	}
+	for i := range b.spec.TargetCustomizations {
+		out = append(out, &b.spec.TargetCustomizations[i])
+	}
+	return out
+}
+
+// setTargets puts customizations before destinations, and the destinations into the restrictions.
+func (b *builder) setTargets(spec *fleet.BundleSpec) {
+	var targets []fleet.BundleTarget
+	for i, target := range b.customizations() {
+		if target.Name == "" {
+			target.Name = fmt.Sprintf("target%03d", i)
+		}
+		targets = append(targets, *target)
+	}
+	destinations := b.spec.OverrideTargets
+	if destinations == nil && !b.req.Unrestricted {
+		destinations = b.req.Targets
+		if len(destinations) == 0 {
+			destinations = hubDefaults()
+		}
+	}
+	spec.TargetRestrictions = slices.Clone(destinations)
+	if len(targets) == 0 && len(destinations) == 0 {
+		destinations = hubDefaults()
+	}
+	for _, destination := range destinations {
+		targets = append(targets, fleet.BundleTarget{ClusterTarget: *destination.DeepCopy()})
+	}
+	spec.Targets = targets
+}
+
+// encode puts the files into the Bundle: as text where that is possible and the Bundle stays small, else
+// all of them compressed.
+func (b *builder) encode(object *fleet.Bundle) error {
+	compress := b.req.Compress || b.total >= compressFrom
+	if err := b.setResources(object, compress); err != nil || compress {
+		return err
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("encode bundle %s: %w", object.Name, err)
+	}
+	if len(data) < compressFrom {
+		return nil
+	}
+	return b.setResources(object, true)
+}
+
+func (b *builder) setResources(object *fleet.Bundle, compress bool) error {
+	resources := make([]fleet.BundleResource, 0, len(b.files))
+	for _, file := range b.files {
+		resource, err := content.Encode(file.Name, file.Data, compress)
+		if err != nil {
+			return err
+		}
+		resources = append(resources, resource)
+	}
+	object.Spec.Resources = resources
+	return nil
+}
+
+// put adds a file within the limits.
+func (b *builder) put(name string, data []byte) error {
+	if len(data) > tree.MaxFile {
+		return fault.New(fault.Stalled, ReasonTooLarge, "%s has %d MiB; a file in a bundle may have at most %d MiB", path.Join(b.dir, name), len(data)>>20, tree.MaxFile>>20)
+	}
+	if len(b.files) >= maxFiles {
+		return fault.New(fault.Stalled, ReasonTooLarge, "%s has more than %d files", b.dir, maxFiles)
+	}
+	if b.total += int64(len(data)); b.total > maxTotal {
+		return fault.New(fault.Stalled, ReasonTooLarge, "the files of %s have more than %d MiB together; the largest are %s", b.dir, maxTotal>>20, b.largest(3))
+	}
+	b.files = append(b.files, file{Name: name, Data: data})
+	return nil
+}
+
+func (b *builder) largest(n int) string {
+	bySize := slices.SortedFunc(slices.Values(b.files), func(x, y file) int { return len(y.Data) - len(x.Data) })
+	var out []string
+	for _, file := range bySize[:min(n, len(bySize))] {
+		out = append(out, fmt.Sprintf("%s (%d MiB)", file.Name, len(file.Data)>>20))
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,164 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"sigs.k8s.io/yaml"
+)
+
+// maxDependencyDepth bounds chains of file:// dependencies.
+const maxDependencyDepth = 8
+
+// chartMeta is what matters here of Chart.yaml, requirements.yaml and Chart.lock.
+type chartMeta struct {
+	Dependencies []dependency `json:"dependencies"`
+}
+
+type dependency struct {
+	Name       string `json:"name"`
+	Version    string `json:"version"`
+	Repository string `json:"repository"`
+}
+
+// addDependencies brings along what a chart depends on and does not hold. A chart without a repository
+// for a dependency is left as it is: rendering says what is missing.
+func (b *builder) addDependencies(ctx context.Context, root string, depth int) error {
+	if depth > maxDependencyDepth {
+		return fault.New(fault.Stalled, ReasonChart, "%s: the chart's dependencies go round in circles", path.Join(b.dir, root))
+	}
+	meta, err := b.chartMeta(path.Join(root, "Chart.yaml"))
+	if err != nil {
+		return err
+	}
+	if len(meta.Dependencies) == 0 {
+		// Charts of version v1 list them in a file of their own.
+		if meta, err = b.chartMeta(path.Join(root, "requirements.yaml")); err != nil {
+			return err
+		}
+	}
+	lock, err := b.chartMeta(path.Join(root, "Chart.lock"))
+	if err != nil {
+		return err
+	}
+	for _, wanted := range meta.Dependencies {
+		if wanted.Repository == "" || b.holds(root, wanted) {
+			continue
+		}
+		wanted.Version = locked(wanted, lock.Dependencies)
+		if err := b.addDependency(ctx, root, wanted, depth); err != nil {
+			return fmt.Errorf("dependency %s of the chart in %s: %w", wanted.Name, path.Join(b.dir, root), err)
+		}
+	}
+	return nil
+}
+
+func (b *builder) chartMeta(name string) (chartMeta, error) {
+	var meta chartMeta
+	data, found := b.find(name)
+	if !found {
+		return meta, nil
+	}
+	if err := yaml.Unmarshal(data, &meta); err != nil {
+		return meta, fault.New(fault.Stalled, ReasonChart, "%s does not parse: %w", path.Join(b.dir, name), err)
+	}
+	return meta, nil
+}
+
+// holds says that the chart has the dependency in its charts folder, unpacked or as an archive.
+func (b *builder) holds(root string, wanted dependency) bool {
+	unpacked := path.Join(root, "charts", wanted.Name) + "/"
+	packed := path.Join(root, "charts", wanted.Name) + "-"
+	for _, file := range b.files {
+		if strings.HasPrefix(file.Name, unpacked) {
+			return true
+		}
+		version, isArchive := strings.CutSuffix(strings.TrimPrefix(file.Name, packed), ".tgz")
+		if isArchive && strings.HasPrefix(file.Name, packed) {
+			if _, err := semver.NewVersion(version); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// locked returns the version that Chart.lock chose, when it still fits what Chart.yaml asks for.
+func locked(wanted dependency, lock []dependency) string {
+	constraint, err := semver.NewConstraint(wanted.Version)
+	if err != nil {
+		return wanted.Version
+	}
+	for _, entry := range lock {
+		version, err := semver.NewVersion(entry.Version)
+		if err == nil && entry.Name == wanted.Name && entry.Repository == wanted.Repository && constraint.Check(version) {
+			return entry.Version
+		}
+	}
+	return wanted.Version
+}
+
+func (b *builder) addDependency(ctx context.Context, root string, wanted dependency, depth int) error {
+	charts := path.Join(root, "charts")
+	if local, isFile := strings.CutPrefix(wanted.Repository, "file://"); isFile {
+		if strings.HasPrefix(root, chartDir+"/") {
+			return fault.New(fault.Stalled, ReasonChart, "%s lies beside the chart, and a fetched chart has nothing beside it", wanted.Repository)
+		}
+		full, err := tree.Clean(path.Join(b.dir, root, local))
+		if err != nil || path.IsAbs(local) {
+			return fault.New(fault.Stalled, ReasonChart, "%s lies outside the repository", wanted.Repository)
+		}
+		if !b.tree.IsFile(path.Join(full, "Chart.yaml")) {
+			return fault.New(fault.Stalled, ReasonChart, "%s holds no Chart.yaml", full)
+		}
+		return b.addLocal(ctx, full, path.Join(charts, wanted.Name), depth)
+	}
+	if !strings.Contains(wanted.Repository, "://") {
+		return fault.New(fault.Stalled, ReasonChart, "the repository %q is no URL; names of repositories on somebody's machine mean nothing here", wanted.Repository)
+	}
+	chart, err := b.fetch(ctx, ChartRef{Repo: wanted.Repository, Chart: wanted.Name, Version: wanted.Version, Path: b.dir})
+	if err != nil {
+		return err
+	}
+	return b.put(path.Join(charts, fmt.Sprintf("%s-%s.tgz", chart.Name, chart.Version)), chart.Archive)
+}
+
+// addLocal copies a chart from the repository into another one's charts, with its own dependencies.
+func (b *builder) addLocal(ctx context.Context, from, to string, depth int) error {
+	if depth >= maxDependencyDepth {
+		return fault.New(fault.Stalled, ReasonChart, "%s: the chart's dependencies go round in circles", from)
+	}
+	if err := b.copyFolder(from, to); err != nil {
+		return err
+	}
+	meta, err := b.chartMeta(path.Join(to, "Chart.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, wanted := range meta.Dependencies {
+		local, isFile := strings.CutPrefix(wanted.Repository, "file://")
+		if wanted.Repository == "" || b.holds(to, wanted) {
+			continue
+		}
+		if isFile {
+			// Relative to where the chart is in the repository, not to its copy.
+			full, err := tree.Clean(path.Join(from, local))
+			if err != nil {
+				return err
+			}
+			if err := b.addLocal(ctx, full, path.Join(to, "charts", wanted.Name), depth+1); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := b.addDependency(ctx, to, wanted, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}

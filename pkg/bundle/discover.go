@@ -1,0 +1,147 @@
+package bundle
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+)
+
+// specNames are the names of the file of options, in the order they are looked for.
+var specNames = []string{"fleet.yaml", "fleet.yml"}
+
+// candidate is a folder that should be a bundle.
+type candidate struct {
+	// dir is relative to the root of the tree.
+	dir string
+	// options is the file that takes the place of fleet.yaml, relative to dir, or "".
+	options string
+	// siblings are all files of options that are used with dir.
+	siblings []string
+	// from is the requested path that led here.
+	from string
+}
+
+// nameParts is what the derived name is made from, beside the owner's name.
+func (c candidate) nameParts() string {
+	return path.Join(c.dir, strings.TrimSuffix(c.options, path.Ext(c.options)))
+}
+
+func (r *reader) candidates() ([]candidate, error) {
+	if len(r.req.Bundles) > 0 {
+		return r.listed(r.req.Bundles)
+	}
+	var out []candidate
+	seen := map[string]bool{}
+	for _, entry := range r.paths() {
+		dirs, err := r.tree.Dirs(entry)
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range dirs {
+			found, err := r.search(dir)
+			if err != nil {
+				return nil, err
+			}
+			for _, one := range found {
+				// Two paths may lead to one folder: it is one bundle, and both paths matched.
+				if seen[one] {
+					r.matched[entry] = true
+					continue
+				}
+				seen[one] = true
+				out = append(out, candidate{dir: one, from: entry})
+			}
+		}
+	}
+	return out, nil
+}
+
+// listed returns the folders of a driven scan.
+func (r *reader) listed(entries []fleet.BundlePath) ([]candidate, error) {
+	var out []candidate
+	siblings := map[string][]string{}
+	for _, entry := range entries {
+		base, err := tree.Clean(strings.TrimLeft(entry.Base, "/"))
+		if err != nil {
+			return nil, err
+		}
+		options := entry.Options
+		if options != "" {
+			options = path.Clean(options)
+			if _, err := tree.Clean(path.Join(base, options)); err != nil || path.IsAbs(options) {
+				return nil, fault.New(fault.Stalled, ReasonInvalidPath, "options %s of %s lie outside the repository", entry.Options, base)
+			}
+			siblings[base] = append(siblings[base], options)
+		}
+		out = append(out, candidate{dir: base, options: options, from: entry.Base})
+	}
+	for i := range out {
+		out[i].siblings = siblings[out[i].dir]
+	}
+	return out, nil
+}
+
+// search returns the bundles below a folder: itself, when it has fleet.yaml or there is YAML that belongs
+// to no other bundle, and every folder with fleet.yaml.
+func (r *reader) search(start string) ([]string, error) {
+	s := &scan{tree: r.tree}
+	if err := s.folder(start, true, false); err != nil {
+		return nil, err
+	}
+	if s.yaml && !slices.Contains(s.found, start) {
+		s.found = append(s.found, start)
+	}
+	slices.Sort(s.found)
+	return s.found, nil
+}
+
+type scan struct {
+	tree  *tree.Tree
+	found []string
+	// yaml: the start has YAML files of its own.
+	yaml bool
+}
+
+// folder looks at one folder; own says that its files belong to the start's bundle, hidden that a bundle
+// would not read them.
+func (s *scan) folder(dir string, own, hidden bool) error {
+	entries, err := s.tree.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	if hasSpec(entries) {
+		s.found = append(s.found, dir)
+		own = false
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if entry.IsDir() && name != ".git" {
+			if err := s.folder(path.Join(dir, name), own, hidden || isHidden(name)); err != nil {
+				return err
+			}
+		}
+		if own && !hidden && !entry.IsDir() && !isHidden(name) && isYAML(name) {
+			s.yaml = true
+		}
+	}
+	return nil
+}
+
+func hasSpec(entries []fs.DirEntry) bool {
+	return slices.ContainsFunc(entries, func(entry fs.DirEntry) bool {
+		return !entry.IsDir() && slices.Contains(specNames, entry.Name())
+	})
+}
+
+func isHidden(name string) bool {
+	return strings.HasPrefix(name, ".") && name != "."
+}
+
+func isYAML(name string) bool {
+	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
+}

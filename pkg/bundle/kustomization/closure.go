@@ -1,0 +1,192 @@
+package kustomization
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// ReasonRemote is the reason of the error for a base that is fetched from somewhere else.
+	ReasonRemote = "RemoteBase"
+	// ReasonInvalid is the reason of the other errors of this package.
+	ReasonInvalid = "InvalidKustomization"
+
+	// HelmOutput is the name under which a rendered chart joins the build; it is no file.
+	HelmOutput = "fleet-manifests.yaml"
+)
+
+// Names are the spellings of a kustomization file, in the order Kustomize looks for them.
+var Names = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// Files reads a repository; names are relative to its root.
+type Files interface {
+	IsDir(name string) bool
+	IsFile(name string) bool
+	ReadFile(name string) ([]byte, error)
+}
+
+// Find returns the path of the kustomization file in a folder, or "".
+func Find(files Files, dir string) string {
+	for _, name := range Names {
+		if full := path.Join(dir, name); files.IsFile(full) {
+			return full
+		}
+	}
+	return ""
+}
+
+// Closure returns the path of every file a build of dir reads, sorted. Errors are of class Stalled and
+// name the kustomization file and the reference.
+func Closure(files Files, dir string) ([]string, error) {
+	c := &closure{files: files, dirs: map[string]bool{}, found: map[string]bool{}}
+	if err := c.folder(path.Clean(dir), ""); err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(c.found)), nil
+}
+
+type closure struct {
+	files Files
+	dirs  map[string]bool
+	found map[string]bool
+}
+
+func (c *closure) folder(dir, from string) error {
+	if c.dirs[dir] {
+		return nil
+	}
+	c.dirs[dir] = true
+	file := Find(c.files, dir)
+	if file == "" {
+		return invalid(from, "%s holds no kustomization.yaml", dir)
+	}
+	data, err := c.files.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var build types.Kustomization
+	if err := yaml.Unmarshal(data, &build); err != nil {
+		return invalid(file, "does not parse: %v", err)
+	}
+	c.found[file] = true
+	for _, reference := range references(&build) {
+		if err := c.follow(dir, file, reference); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reference is a path in a kustomization file and what it may be.
+type reference struct {
+	path string
+	// dir: may name a folder; inline: may be YAML instead of a path.
+	dir, inline bool
+}
+
+func references(build *types.Kustomization) []reference {
+	var out []reference
+	add := func(dir, inline bool, paths ...string) {
+		for _, p := range paths {
+			if p != "" {
+				out = append(out, reference{path: p, dir: dir, inline: inline})
+			}
+		}
+	}
+	add(true, false, build.Resources...)
+	add(true, false, build.Bases...)
+	add(true, false, build.Components...)
+	add(true, true, build.Generators...)
+	add(true, true, build.Transformers...)
+	add(true, true, build.Validators...)
+	add(false, false, build.Crds...)
+	add(false, false, build.Configurations...)
+	add(false, false, build.OpenAPI["path"])
+	for _, patch := range build.PatchesStrategicMerge {
+		add(false, true, string(patch))
+	}
+	for _, patch := range slices.Concat(build.Patches, build.PatchesJson6902) {
+		add(false, false, patch.Path)
+	}
+	for _, replacement := range build.Replacements {
+		add(false, false, replacement.Path)
+	}
+	for _, generator := range build.ConfigMapGenerator {
+		add(false, false, sources(generator.KvPairSources)...)
+	}
+	for _, generator := range build.SecretGenerator {
+		add(false, false, sources(generator.KvPairSources)...)
+	}
+	return out
+}
+
+func sources(pairs types.KvPairSources) []string {
+	paths := slices.Concat(pairs.EnvSources, []string{pairs.EnvSource})
+	for _, file := range pairs.FileSources {
+		if _, after, named := strings.Cut(file, "="); named {
+			file = after
+		}
+		paths = append(paths, file)
+	}
+	return paths
+}
+
+func (c *closure) follow(dir, from string, ref reference) error {
+	if ref.inline && strings.ContainsAny(ref.path, "\n{") {
+		return nil
+	}
+	if path.IsAbs(ref.path) {
+		return outside(from, ref.path)
+	}
+	full := path.Join(dir, ref.path)
+	leaves := full == ".." || strings.HasPrefix(full, "../")
+	switch {
+	case remote(ref.path) && (leaves || !c.files.IsFile(full) && !c.files.IsDir(full)):
+		return fault.New(fault.Stalled, ReasonRemote, "%s refers to %s; bases are read from the repository only, so copy it in or use a submodule", from, redact(ref.path))
+	case leaves:
+		return outside(from, ref.path)
+	case c.files.IsFile(full):
+		c.found[full] = true
+		return nil
+	case ref.dir && c.files.IsDir(full):
+		return c.folder(full, from)
+	case path.Base(full) == HelmOutput:
+		return nil
+	}
+	return invalid(from, "refers to %s, which does not exist", ref.path)
+}
+
+// host finds bases that Kustomize would clone although they look like paths.
+var host = regexp.MustCompile(`^(github\.com|gitlab\.com|bitbucket\.org|[\w.-]+\.[a-z]+/[^/]+/[^/]+//)`)
+
+// credentials is the part of a URL that must not be shown.
+var credentials = regexp.MustCompile(`//[^/@]*@`)
+
+func remote(reference string) bool {
+	return strings.Contains(reference, "://") || strings.HasPrefix(reference, "git@") ||
+		strings.HasPrefix(reference, "git::") || strings.Contains(reference, "?ref=") || host.MatchString(reference)
+}
+
+func redact(reference string) string {
+	return credentials.ReplaceAllString(reference, "//")
+}
+
+func outside(from, reference string) error {
+	return fault.New(fault.Stalled, ReasonInvalid, "%s refers to %s, which lies outside the repository", from, reference)
+}
+
+func invalid(file, format string, args ...any) error {
+	message := fmt.Sprintf(format, args...)
+	if file != "" {
+		message = file + " " + message
+	}
+	return fault.New(fault.Stalled, ReasonInvalid, "%s", message)
+}

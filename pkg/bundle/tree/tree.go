@@ -1,0 +1,236 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+)
+
+const (
+	// ReasonLeaves is the reason of the error for a path or link that leads out of the repository.
+	ReasonLeaves = "LeavesRepository"
+	// ReasonTooLarge is the reason of the error for a file or folder over a limit.
+	ReasonTooLarge = "TooLarge"
+	// ReasonBrokenLink is the reason of the error for a link to nothing, or in circles.
+	ReasonBrokenLink = "BrokenLink"
+
+	// MaxFile bounds one file, in bytes.
+	MaxFile = 30 << 20
+
+	maxLinks = 40
+)
+
+// Tree is a sandboxed reader of a file tree. Names are slash paths relative to its root.
+type Tree struct {
+	fsys fs.FS
+}
+
+// New returns a reader of fsys. Where fsys is no fs.ReadLinkFS it is taken to have no links.
+func New(fsys fs.FS) *Tree {
+	return &Tree{fsys: fsys}
+}
+
+// Clean returns the name in canonical form, or an error of class Stalled if it leads out of the root.
+func Clean(name string) (string, error) {
+	cleaned := path.Clean(name)
+	if cleaned == ".." || strings.HasPrefix(cleaned, "../") || path.IsAbs(cleaned) {
+		return "", fault.New(fault.Stalled, ReasonLeaves, "%s leads out of the repository", name)
+	}
+	return cleaned, nil
+}
+
+// Resolve follows all links on the way to name and returns where it leads, with its information.
+// A name that does not exist gives fs.ErrNotExist.
+func (t *Tree) Resolve(name string) (string, fs.FileInfo, error) {
+	rest, err := Clean(name)
+	if err != nil {
+		return "", nil, err
+	}
+	done, links := ".", 0
+	info, err := fs.Lstat(t.fsys, ".")
+	for err == nil && rest != "." && rest != "" {
+		var part string
+		part, rest, _ = strings.Cut(rest, "/")
+		next := path.Join(done, part)
+		if info, err = fs.Lstat(t.fsys, next); err != nil {
+			break
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			if done = next; rest != "" && !info.IsDir() {
+				err = fs.ErrNotExist
+			}
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", nil, fault.New(fault.Stalled, ReasonBrokenLink, "%s: links lead in circles", name)
+		}
+		if rest, err = t.follow(name, next, rest); err == nil {
+			done = "."
+			info, err = fs.Lstat(t.fsys, ".")
+		}
+	}
+	if err != nil {
+		return "", nil, unnamed(name, err)
+	}
+	return done, info, nil
+}
+
+// follow returns the path, from the root, that a link and what comes after it stand for.
+func (t *Tree) follow(name, link, rest string) (string, error) {
+	target, err := fs.ReadLink(t.fsys, link)
+	if err != nil {
+		return "", err
+	}
+	leaves := fault.New(fault.Stalled, ReasonLeaves, "%s: the link %s leads out of the repository, to %s", name, link, target)
+	if path.IsAbs(target) {
+		return "", leaves
+	}
+	joined := path.Join(path.Dir(link), target)
+	if joined == ".." || strings.HasPrefix(joined, "../") {
+		return "", leaves
+	}
+	return path.Join(joined, rest), nil
+}
+
+// unnamed replaces the path in a file system's error by the one that was asked for.
+func unnamed(name string, err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// IsDir says that name is a folder, or a link to one.
+func (t *Tree) IsDir(name string) bool {
+	_, info, err := t.Resolve(name)
+	return err == nil && info.IsDir()
+}
+
+// IsFile says that name is a regular file, or a link to one.
+func (t *Tree) IsFile(name string) bool {
+	_, info, err := t.Resolve(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// ReadFile returns the content of a file of at most MaxFile bytes.
+func (t *Tree) ReadFile(name string) ([]byte, error) {
+	real, info, err := t.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fault.New(fault.Stalled, ReasonBrokenLink, "%s is no regular file", name)
+	}
+	return t.read(name, real)
+}
+
+func (t *Tree) read(name, real string) ([]byte, error) {
+	file, err := t.fsys.Open(real)
+	if err != nil {
+		return nil, unnamed(name, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, unnamed(name, err)
+	}
+	if info.Size() > MaxFile {
+		return nil, tooLarge(name, info.Size())
+	}
+	data := make([]byte, 0, info.Size()+1)
+	for {
+		n, err := file.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case len(data) > MaxFile:
+			return nil, tooLarge(name, int64(len(data)))
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case err != nil:
+			return nil, unnamed(name, err)
+		}
+		if len(data) == cap(data) {
+			data = slices.Grow(data, len(data)+512)
+		}
+	}
+}
+
+func tooLarge(name string, size int64) error {
+	return fault.New(fault.Stalled, ReasonTooLarge, "%s has %d MiB; a file in a bundle may have at most %d MiB",
+		name, (size+1<<20-1)>>20, MaxFile>>20)
+}
+
+// ReadDir returns the sorted entries of a folder.
+func (t *Tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	real, _, err := t.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(t.fsys, real)
+	if err != nil {
+		return nil, unnamed(name, err)
+	}
+	return entries, nil
+}
+
+// Dirs returns the folders a pattern of path.Match stands for, sorted; "*" does not cross a slash. The
+// folder .git is never one.
+func (t *Tree) Dirs(pattern string) ([]string, error) {
+	cleaned, err := Clean(strings.TrimLeft(pattern, "/"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := path.Match(cleaned, ""); err != nil {
+		return nil, fault.New(fault.Stalled, "InvalidPath", "%s is no valid pattern: %v", pattern, err)
+	}
+	found := []string{"."}
+	for part := range strings.SplitSeq(cleaned, "/") {
+		if part == "." {
+			continue
+		}
+		var next []string
+		for _, dir := range found {
+			matched, err := t.match(dir, part)
+			if err != nil {
+				return nil, err
+			}
+			next = append(next, matched...)
+		}
+		found = next
+	}
+	return found, nil
+}
+
+func (t *Tree) match(dir, part string) ([]string, error) {
+	if !strings.ContainsAny(part, `*?[\`) {
+		name := path.Join(dir, part)
+		_, info, err := t.Resolve(name)
+		if errors.Is(err, fs.ErrNotExist) || (err == nil && !info.IsDir()) {
+			return nil, nil
+		}
+		return []string{name}, err
+	}
+	entries, err := t.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, entry := range entries {
+		name := path.Join(dir, entry.Name())
+		matched, err := path.Match(part, entry.Name())
+		if err != nil {
+			return nil, fault.New(fault.Stalled, "InvalidPath", "%s is no valid pattern: %v", part, err)
+		}
+		if matched && entry.Name() != ".git" && (entry.IsDir() || entry.Type()&fs.ModeSymlink != 0 && t.IsDir(name)) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
