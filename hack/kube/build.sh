@@ -1,23 +1,41 @@
 #!/usr/bin/env bash
 # Builds the programs of a real Kubernetes control plane from their Go modules, once per version,
 # into a folder under the user's cache, and prints that folder on standard output. Progress goes to
-# standard error. A second call with the same versions only prints the folder.
+# standard error. A second call with the same versions only prints the folder; README.md says more.
 #
 #   FAIRLEAD_CACHE      where to keep them (default: $XDG_CACHE_HOME/fairlead or ~/.cache/fairlead)
-#   KUBEBUILDER_ASSETS  when set, kube-apiserver, etcd and kubectl there are used as they are
+#   KUBEBUILDER_ASSETS  when set, the programs in that folder are used as they are, and only the
+#                       others are built
 set -euo pipefail
 cd "$(dirname "$0")"
 
-module_version() { awk -v m="$1" '$1 == m && $2 ~ /^v/ {print $2; exit}' go.mod; }
+die() { echo "hack/kube/build.sh: $*" >&2; exit 1; }
+
+module_version() { # module
+  local version
+  version=$(awk -v m="$1" '$1 == m && $2 ~ /^v/ {print $2; exit}' go.mod)
+  [ -n "$version" ] || die "go.mod requires no $1"
+  echo "$version"
+}
+
+command -v go >/dev/null || die "needs Go (https://go.dev/dl)"
 kube_version=$(module_version k8s.io/kubernetes)
 etcd_version=$(module_version go.etcd.io/etcd/server/v3)
 kwok_version=$(module_version sigs.k8s.io/kwok)
 
 cache=${FAIRLEAD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fairlead}
+assets=${KUBEBUILDER_ASSETS:-}
 bin=$cache/kube/$kube_version-etcd-$etcd_version-kwok-$kwok_version
+# Programs that come from elsewhere get a folder of their own beside those of this version.
+[ -z "$assets" ] || bin=$bin-assets-$(printf %s "$assets" | cksum | cut -d ' ' -f 1)
 mkdir -p "$bin"
 exec 9>"$bin/.lock"
-flock 9 # two builds of Kubernetes at once would only make each other slower
+# Two builds of Kubernetes at once would only make each other slower.
+if command -v flock >/dev/null; then flock 9; fi
+
+compiler=
+trap '[ -z "$compiler" ] || kill "$compiler" 2>/dev/null || true' EXIT
+trap 'exit 130' INT TERM # bash has background jobs ignore Ctrl-C: the trap above ends the compiler
 
 version_flags() {
   local minor=${kube_version#v1.}
@@ -27,21 +45,25 @@ version_flags() {
 
 build() { # name package
   local name=$1 pkg=$2
-  [ -x "$bin/$name" ] && return
-  if [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$name" ]; then
-    ln -sf "$KUBEBUILDER_ASSETS/$name" "$bin/$name"
+  if [ -n "$assets" ] && [ -x "$assets/$name" ]; then
+    ln -sf "$assets/$name" "$bin/$name"
     return
   fi
+  [ ! -x "$bin/$name" ] || return 0
   local start=$SECONDS
-  echo "building $name (once for this version) ..." >&2
-  go build -trimpath -ldflags "$(version_flags)" -o "$bin/.$name.tmp" "$pkg" &
-  local pid=$!
-  while kill -0 "$pid" 2>/dev/null; do
-    for _ in $(seq 15); do kill -0 "$pid" 2>/dev/null || break; sleep 1; done
-    kill -0 "$pid" 2>/dev/null && echo "  ... $name: $((SECONDS - start)) s" >&2
+  echo "building $name (once for this version; all of them take around ten minutes on two cores) ..." >&2
+  go build -trimpath -ldflags "$(version_flags)" -o "$bin/.$name.tmp" "$pkg" >&2 &
+  compiler=$!
+  while kill -0 "$compiler" 2>/dev/null; do
+    for _ in $(seq 15); do
+      kill -0 "$compiler" 2>/dev/null || break
+      sleep 1
+    done
+    ! kill -0 "$compiler" 2>/dev/null || echo "  ... $name: $((SECONDS - start)) s" >&2
   done
-  wait "$pid"
-  mv "$bin/.$name.tmp" "$bin/$name"
+  wait "$compiler" || die "go build $pkg failed"
+  compiler=
+  mv "$bin/.$name.tmp" "$bin/$name" # whole or not at all
   echo "built $name in $((SECONDS - start)) s" >&2
 }
 

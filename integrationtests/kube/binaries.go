@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -67,6 +68,8 @@ func build(ctx context.Context, progress io.Writer) (string, error) {
 	cmd.SysProcAttr = process.Attributes()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // the script and its compiler
 	cmd.WaitDelay = 10 * time.Second
+	runtime.LockOSThread() // the script dies with the thread that starts it (process.Attributes)
+	defer runtime.UnlockOSThread()
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("run %s: %w", script, errors.Join(err, ctx.Err()))
 	}
