@@ -1,0 +1,108 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+)
+
+// sign has a registration's certificate request signed by the hub's API server and puts the certificate
+// into status.
+func (r *registrations) sign(ctx context.Context, registration *fleet.ClusterRegistration, status *fleet.ClusterRegistrationStatus) error {
+	if err := cluster.CheckCSR(registration.Spec.CSR, status.Identity); err != nil {
+		return err
+	}
+	wanted := cluster.SigningRequest(registration)
+	status.CSRName = wanted.Name
+	stored, err := r.signingRequest(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	if !cluster.SameRequest(stored, wanted) {
+		if err := r.objects.remove(ctx, wanted); err != nil {
+			return err
+		}
+		return fault.New(fault.Waiting, "RequestReplaced", "an earlier certificate request is being withdrawn")
+	}
+	if err := cluster.SigningRefused(stored); err != nil {
+		return err
+	}
+	if !cluster.Approved(stored) {
+		if err := r.approve(ctx, stored); err != nil {
+			return err
+		}
+	}
+	if len(stored.Status.Certificate) == 0 {
+		return fault.New(fault.Waiting, "Signing", "waiting for the API server's signer")
+	}
+	end, err := cluster.CertificateEnd(stored.Status.Certificate)
+	if err != nil {
+		return err
+	}
+	status.Certificate = stored.Status.Certificate
+	status.CertificateExpires = &metav1.Time{Time: end}
+	status.State, status.Granted = fleet.RegistrationGranted, true
+	return nil
+}
+
+// signingRequest returns the request as it is stored, made if it is not.
+func (r *registrations) signingRequest(ctx context.Context, wanted *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
+	stored := &certificatesv1.CertificateSigningRequest{}
+	key := client.ObjectKeyFromObject(wanted)
+	err := r.objects.cached.Get(ctx, key, stored)
+	if apierrors.IsNotFound(err) {
+		stored = wanted.DeepCopy()
+		if err = r.objects.cached.Create(ctx, stored); apierrors.IsAlreadyExists(err) {
+			err = r.live.Get(ctx, key, stored)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make certificate signing request %s: %w", wanted.Name, err)
+	}
+	return stored, nil
+}
+
+func (r *registrations) approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
+	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+		Reason: "FleetRegistration", Message: "asked for by a registration that was approved, for its own identity only",
+		LastUpdateTime: metav1.NewTime(r.options.Now()),
+	})
+	if err := r.objects.cached.SubResource("approval").Update(ctx, request); err != nil {
+		return fmt.Errorf("approve certificate signing request %s: %w", request.Name, err)
+	}
+	return nil
+}
+
+// tidy removes what a decided registration leaves over: its signing request and the registrations it
+// supersedes.
+func (r *registrations) tidy(ctx context.Context, registration *fleet.ClusterRegistration) error {
+	var failures []error
+	if registration.Status.CSRName != "" {
+		failures = append(failures, r.objects.remove(ctx, cluster.SigningRequest(registration)))
+	}
+	var all fleet.ClusterRegistrationList
+	same := []client.ListOption{client.InNamespace(registration.Namespace)}
+	if registration.Spec.ClientID != "" {
+		same = append(same, client.MatchingFields{registrationByClient: registration.Spec.ClientID})
+	}
+	if err := r.client.List(ctx, &all, same...); err != nil {
+		return fmt.Errorf("list registrations in %s: %w", registration.Namespace, err)
+	}
+	for _, old := range cluster.Superseded(registration, all.Items) {
+		if err := r.client.Delete(ctx, &old); client.IgnoreNotFound(err) != nil {
+			failures = append(failures, fmt.Errorf("delete registration %s/%s: %w", old.Namespace, old.Name, err))
+		}
+	}
+	return errors.Join(failures...)
+}

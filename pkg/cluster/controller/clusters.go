@@ -1,0 +1,228 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/names"
+)
+
+// clusters gives every Cluster its namespace and rights on the hub, follows its heartbeat, and is the
+// only writer of its status but for the fields of upstream's agent.
+type clusters struct {
+	options    Options
+	client     client.Client
+	live       client.Reader
+	objects    keeper
+	heartbeats *heartbeats
+	recorder   events.EventRecorder
+}
+
+func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keeper, options Options) error {
+	r := &clusters{
+		options: options, client: mgr.GetClient(), live: mgr.GetAPIReader(), objects: objects,
+		heartbeats: newHeartbeats(options.Now), recorder: mgr.GetEventRecorder("fleet-cluster"),
+	}
+	byNamespace := func(ctx context.Context, o client.Object) []reconcile.Request {
+		return r.ownerOf(ctx, o.GetNamespace())
+	}
+	build := builder.ControllerManagedBy(mgr).
+		Named("cluster").
+		For(&fleet.Cluster{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Workers}).
+		WatchesRawSource(source.Kind(own.GetCache(), &corev1.Namespace{}, handler.TypedEnqueueRequestsFromMapFunc(ownerByAnnotation))).
+		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(byNamespace))).
+		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(byNamespace))).
+		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(byNamespace), builder.WithPredicates(onlyDeletes()))
+	if options.RollupEvents != nil {
+		build = build.WatchesRawSource(source.Channel(options.RollupEvents, newPace(options.Now).handler(
+			func(_ context.Context, o client.Object) []reconcile.Request {
+				return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+			})))
+	}
+	return build.Complete(r)
+}
+
+// onlyDeletes lets a deletion of a Cluster go on when its deployments are gone; nothing else about
+// deployments matters here.
+func onlyDeletes() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func ownerByAnnotation(_ context.Context, namespace *corev1.Namespace) []reconcile.Request {
+	owner, name, ok := cluster.OwnerOf(namespace)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: owner, Name: name}}}
+}
+
+// ownerOf finds the Cluster whose namespace it is.
+func (r *clusters) ownerOf(ctx context.Context, namespace string) []reconcile.Request {
+	var found fleet.ClusterList
+	if err := r.client.List(ctx, &found, client.MatchingFields{clusterByNamespace: namespace}); err != nil {
+		return nil // the cache has no such index only before it is started
+	}
+	requests := make([]reconcile.Request, len(found.Items))
+	for i := range found.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&found.Items[i])
+	}
+	return requests
+}
+
+// Reconcile brings one Cluster in order.
+func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var stored fleet.Cluster
+	if err := r.client.Get(ctx, request.NamespacedName, &stored); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.heartbeats.forget(names.ClusterNamespace(request.Namespace, request.Name))
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if stored.DeletionTimestamp != nil {
+		return r.remove(ctx, &stored)
+	}
+	if err := r.mark(ctx, &stored); err != nil {
+		return reconcile.Result{}, err
+	}
+	problem := r.prepare(ctx, &stored)
+	if fault.ClassOf(problem) == fault.Transient {
+		return reconcile.Result{}, problem
+	}
+	snapshot, err := r.gather(ctx, &stored, problem)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	wanted := cluster.Status(snapshot)
+	if err := r.write(ctx, &stored, wanted); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: cluster.NextLook(wanted.Phase, snapshot.Heartbeat, snapshot.Now)}, nil
+}
+
+// mark puts our finalizer and the labels that every Cluster needs on it, before anything is made that
+// the finalizer would have to remove.
+func (r *clusters) mark(ctx context.Context, stored *fleet.Cluster) error {
+	before := stored.DeepCopy()
+	changed := controllerutil.AddFinalizer(stored, fleet.ClusterFinalizer)
+	if missing := cluster.MissingLabels(stored); len(missing) > 0 {
+		if stored.Labels == nil {
+			stored.Labels = map[string]string{}
+		}
+		maps.Copy(stored.Labels, missing)
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	// Finalizers are a list: with the lock, nobody's are lost.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Patch(ctx, stored, patch); err != nil {
+		return fmt.Errorf("mark Cluster %s/%s: %w", stored.Namespace, stored.Name, err)
+	}
+	return nil
+}
+
+// prepare makes the cluster's namespace on the hub and what belongs into it.
+func (r *clusters) prepare(ctx context.Context, stored *fleet.Cluster) error {
+	namespace := cluster.Namespace(stored)
+	if err := r.objects.keep(ctx, namespace); err != nil {
+		return err
+	}
+	return r.objects.keep(ctx, cluster.AgentBinding(namespace.Name))
+}
+
+func (r *clusters) gather(ctx context.Context, stored *fleet.Cluster, problem error) (cluster.Snapshot, error) {
+	snapshot := cluster.Snapshot{
+		Cluster: stored, Problem: problem, Now: r.options.Now(), LastSeenEvery: r.options.LastSeenEvery,
+	}
+	if problem == nil {
+		snapshot.Namespace = cluster.Namespace(stored).Name
+	}
+	lease, err := r.lease(ctx, stored.Status.Namespace)
+	if err != nil {
+		return snapshot, err
+	}
+	if lease != nil {
+		report := cluster.ReportOf(lease.Annotations)
+		snapshot.Report = &report
+	}
+	snapshot.Heartbeat = r.heartbeats.observe(stored, lease)
+	snapshot.Now = r.options.Now() // not before the heartbeat
+	if r.options.Rollups != nil {
+		if rollup, ok := r.options.Rollups.Cluster(stored.Namespace, stored.Name); ok {
+			snapshot.Rollup = &rollup
+		}
+	}
+	return snapshot, nil
+}
+
+func (r *clusters) lease(ctx context.Context, namespace string) (*coordinationv1.Lease, error) {
+	if namespace == "" {
+		return nil, nil
+	}
+	var lease coordinationv1.Lease
+	err := r.objects.cached.Get(ctx, types.NamespacedName{Namespace: namespace, Name: cluster.LeaseName}, &lease)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the lease in %s: %w", namespace, err)
+	}
+	return &lease, nil
+}
+
+// write patches the status where it differs. Only fields that change are in the patch, so that what an
+// upstream agent writes meanwhile stays.
+func (r *clusters) write(ctx context.Context, stored *fleet.Cluster, wanted fleet.ClusterStatus) error {
+	if equality.Semantic.DeepEqual(stored.Status, wanted) {
+		return nil
+	}
+	before := stored.DeepCopy()
+	stored.Status = wanted
+	if err := r.client.Status().Patch(ctx, stored, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("write status of Cluster %s/%s: %w", stored.Namespace, stored.Name, err)
+	}
+	r.announce(before, stored)
+	return nil
+}
+
+// announce tells a change of phase as an event.
+func (r *clusters) announce(before, after *fleet.Cluster) {
+	from, to := before.Status.Phase, after.Status.Phase
+	if from == to || to == fleet.ClusterPending {
+		return
+	}
+	if to == fleet.ClusterReady {
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, string(to), "Observe", "the agent reports")
+		return
+	}
+	r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(to), "Observe", "%s", after.Status.Display.Message)
+}

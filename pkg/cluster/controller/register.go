@@ -1,0 +1,198 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cluster"
+)
+
+// Rollups tells the state of all deployments on a cluster.
+type Rollups interface {
+	// Cluster returns the roll-up of a Cluster by its namespace and name; ok is false while the
+	// deployments are not all counted yet, as after a start.
+	Cluster(namespace, name string) (rollup cluster.Rollup, ok bool)
+}
+
+// Options of the controllers. The zero value of every field is usable.
+type Options struct {
+	// SystemNamespace of the hub, where its ConfigMap is; cattle-fleet-system if empty.
+	SystemNamespace string
+	// Rollups may be nil: then clusters keep the numbers they have.
+	Rollups Rollups
+	// RollupEvents name Clusters (namespace and name suffice) whose roll-up has changed.
+	RollupEvents <-chan event.GenericEvent
+	// Workers is how many objects of a kind are worked on at a time; 4 if 0.
+	Workers int
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+	// LastSeenEvery is how often a healthy cluster's last-seen time is written; 5 minutes if 0.
+	LastSeenEvery time.Duration
+	// DeletionGrace is how long a deleted Cluster waits for an agent that answers to uninstall what it
+	// deployed; 5 minutes if 0. An agent that does not answer is not waited for.
+	DeletionGrace time.Duration
+	// TokenRetention is how long an expired token can still be seen; 24 hours if 0.
+	TokenRetention time.Duration
+	// RequireTokenTTL deletes tokens without TTL.
+	RequireTokenTTL bool
+	// RefuseServiceAccountAgents rejects agents that speak protocol 0, upstream's, which get a service
+	// account's token in place of a certificate.
+	RefuseServiceAccountAgents bool
+}
+
+const (
+	clusterByNamespace    = "fleet.cluster/namespace"
+	clusterByClient       = "fleet.cluster/client"
+	registrationByClient  = "fleet.registration/client"
+	configMapName         = "fleet-controller"
+	defaultWorkers        = 4
+	defaultLastSeenEvery  = 5 * time.Minute
+	defaultDeletionGrace  = 5 * time.Minute
+	defaultTokenRetention = 24 * time.Hour
+)
+
+func (o Options) withDefaults() Options {
+	if o.SystemNamespace == "" {
+		o.SystemNamespace = cluster.DefaultSystemNamespace
+	}
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.LastSeenEvery == 0 {
+		o.LastSeenEvery = defaultLastSeenEvery
+	}
+	if o.DeletionGrace == 0 {
+		o.DeletionGrace = defaultDeletionGrace
+	}
+	if o.TokenRetention == 0 {
+		o.TokenRetention = defaultTokenRetention
+	}
+	return o
+}
+
+// Register adds the controllers to a manager whose scheme knows the fleet kinds and the built-in ones.
+// It may be called once a manager.
+func Register(mgr manager.Manager, options Options) error {
+	options = options.withDefaults()
+	own, err := newOwn(mgr, options.SystemNamespace)
+	if err != nil {
+		return err
+	}
+	if err := index(mgr); err != nil {
+		return err
+	}
+	hub, err := newHubFacts(mgr.GetConfig(), own.GetClient(), options.SystemNamespace)
+	if err != nil {
+		return err
+	}
+	objects := keeper{cached: own.GetClient(), live: mgr.GetAPIReader()}
+	steps := []func() error{
+		func() error { return registerClusters(mgr, own, objects, options) },
+		func() error { return registerGroups(mgr, options) },
+		func() error { return registerTokens(mgr, own, objects, hub, options) },
+		func() error { return registerRegistrations(mgr, own, objects, hub, options) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("register cluster controllers: %w", err)
+		}
+	}
+	return nil
+}
+
+// newOwn returns the cache of the kinds these controllers make themselves, each filtered on the server.
+func newOwn(mgr manager.Manager, systemNamespace string) (ctrlcluster.Cluster, error) {
+	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.ManagedLabel: "true"})}
+	ofTokens, err := labels.NewRequirement(fleet.RegistrationTokenLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	own, err := ctrlcluster.New(mgr.GetConfig(), func(o *ctrlcluster.Options) {
+		o.Scheme = mgr.GetScheme()
+		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mgr.GetRESTMapper(), nil }
+		o.Cache.DefaultTransform = cache.TransformStripManagedFields()
+		o.Cache.ReaderFailOnMissingInformer = false
+		o.Cache.ByObject = map[client.Object]cache.ByObject{
+			&corev1.Namespace{}:                         managed,
+			&corev1.ServiceAccount{}:                    managed,
+			&rbacv1.Role{}:                              managed,
+			&rbacv1.RoleBinding{}:                       managed,
+			&certificatesv1.CertificateSigningRequest{}: managed,
+			&corev1.Secret{}:                            {Label: labels.NewSelector().Add(*ofTokens)},
+			&coordinationv1.Lease{}:                     {Field: fields.OneTermEqualSelector("metadata.name", cluster.LeaseName)},
+			&corev1.ConfigMap{}: {
+				Namespaces: map[string]cache.Config{systemNamespace: {}},
+				Field:      fields.OneTermEqualSelector("metadata.name", configMapName),
+			},
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the cache of cluster controllers: %w", err)
+	}
+	if err := mgr.Add(own); err != nil {
+		return nil, fmt.Errorf("add the cache of cluster controllers: %w", err)
+	}
+	return own, nil
+}
+
+func index(mgr manager.Manager) error {
+	indexer := mgr.GetFieldIndexer()
+	indices := []struct {
+		object client.Object
+		name   string
+		value  client.IndexerFunc
+	}{
+		{&fleet.Cluster{}, clusterByNamespace, func(o client.Object) []string { return present(o.(*fleet.Cluster).Status.Namespace) }},
+		{&fleet.Cluster{}, clusterByClient, func(o client.Object) []string { return present(o.(*fleet.Cluster).Spec.ClientID) }},
+		{&fleet.ClusterRegistration{}, registrationByClient, func(o client.Object) []string {
+			return present(o.(*fleet.ClusterRegistration).Spec.ClientID)
+		}},
+	}
+	for _, i := range indices {
+		if err := indexer.IndexField(context.Background(), i.object, i.name, i.value); err != nil {
+			return fmt.Errorf("index %T: %w", i.object, err)
+		}
+	}
+	return nil
+}
+
+func present(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+// authority returns the certificate of the authority by which this process trusts the API server.
+func authority(config *rest.Config) ([]byte, error) {
+	if len(config.CAData) > 0 || config.CAFile == "" {
+		return config.CAData, nil
+	}
+	ca, err := os.ReadFile(config.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the API server's authority: %w", err)
+	}
+	return ca, nil
+}

@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/names"
+)
+
+const (
+	// AgentClusterRole and ContentClusterRole come with the hub's chart: what an agent may do in its
+	// namespace on the hub, and reading contents by name.
+	AgentClusterRole   = "fleet-bundle-deployment"
+	ContentClusterRole = "fleet-content"
+	// LeaseName is the lease an agent renews in its cluster's namespace on the hub.
+	LeaseName = "fleet-agent"
+
+	agentBinding = "fleet-agent"
+)
+
+// managed returns the labels of everything the engine makes and may remove.
+func managed() map[string]string { return map[string]string{fleet.ManagedLabel: "true"} }
+
+// Namespace returns the namespace on the hub that belongs to a cluster.
+func Namespace(cluster *fleet.Cluster) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name:   names.ClusterNamespace(cluster.Namespace, cluster.Name),
+		Labels: managed(),
+		Annotations: map[string]string{
+			fleet.ClusterAnnotation:          cluster.Name,
+			fleet.ClusterNamespaceAnnotation: cluster.Namespace,
+		},
+	}}
+}
+
+// AgentBinding returns the binding by which the certificates of a cluster's agents get their rights,
+// in the cluster's namespace and nowhere else.
+func AgentBinding(clusterNamespace string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: clusterNamespace, Name: agentBinding, Labels: managed()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: AgentClusterRole},
+		Subjects: []rbacv1.Subject{{
+			APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: names.AgentGroup(clusterNamespace),
+		}},
+	}
+}
+
+// OwnerOf returns the namespace and name of the Cluster that a namespace says it belongs to. ok is
+// false for a namespace that is not exactly the one Namespace makes for that Cluster, whatever it says.
+func OwnerOf(namespace *corev1.Namespace) (clusterNamespace, clusterName string, ok bool) {
+	clusterNamespace = namespace.Annotations[fleet.ClusterNamespaceAnnotation]
+	clusterName = namespace.Annotations[fleet.ClusterAnnotation]
+	ok = clusterName != "" && clusterNamespace != "" &&
+		namespace.Name == names.ClusterNamespace(clusterNamespace, clusterName)
+	return clusterNamespace, clusterName, ok
+}
+
+// roleFor returns a Role with a binding of the same name that gives it to one service account. The
+// API server makes no such object atomic with its owner, so that both carry the owner by themselves.
+func roleFor(meta metav1.ObjectMeta, bindingName string, account types.NamespacedName, rules ...rbacv1.PolicyRule) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	bindingMeta := *meta.DeepCopy()
+	bindingMeta.Name = bindingName
+	return &rbacv1.Role{ObjectMeta: meta, Rules: rules}, &rbacv1.RoleBinding{
+		ObjectMeta: bindingMeta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+	}
+}
