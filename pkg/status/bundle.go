@@ -1,0 +1,109 @@
+package status
+
+import (
+	"time"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+)
+
+// maxPartitions bounds status.partitions of a Bundle.
+const maxPartitions = 100
+
+// Words for parents in messages.
+const (
+	wordCluster = "Cluster"
+	wordBundle  = "Bundle"
+)
+
+// Rollout is what a plan says about a bundle's rollout.
+type Rollout struct {
+	// Missing deployments: clusters that are reached and have none yet.
+	Missing                                         int
+	NewlyCreated                                    int
+	Unavailable, MaxUnavailable                     int
+	UnavailablePartitions, MaxUnavailablePartitions int
+	Partitions                                      []fleet.PartitionStatus
+}
+
+// BundleInput is what a Bundle's status is made from.
+type BundleInput struct {
+	// Previous status; what is not rolled up is kept from it.
+	Previous fleet.BundleStatus
+	// Generation of the spec the other input belongs to.
+	Generation int64
+	Rollup     Rollup
+	// Rollout is nil when the bundle could not be planned; then the previous numbers stay.
+	Rollout *Rollout
+	// Err is about the whole bundle and takes the place of the roll-up's message.
+	Err error
+	// Problems are about single clusters, or wait for a person; they come before the roll-up's message.
+	Problems []string
+	// ResourcesSHA256Sum and OCIReference are taken when not empty.
+	ResourcesSHA256Sum string
+	OCIReference       string
+}
+
+// Bundle returns the status of a Bundle.
+func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
+	out := *in.Previous.DeepCopy()
+	out.ObservedGeneration = in.Generation
+	out.ResourceKey = nil
+	if in.ResourcesSHA256Sum != "" {
+		out.ResourcesSHA256Sum = in.ResourcesSHA256Sum
+	}
+	if in.OCIReference != "" {
+		out.OCIReference = in.OCIReference
+	}
+	rollup := in.Rollup
+	if in.Rollout != nil {
+		rollup.AddPending(in.Rollout.Missing)
+		out.NewlyCreated = in.Rollout.NewlyCreated
+		out.Unavailable, out.MaxUnavailable = in.Rollout.Unavailable, in.Rollout.MaxUnavailable
+		out.UnavailablePartitions = in.Rollout.UnavailablePartitions
+		out.MaxUnavailablePartitions = in.Rollout.MaxUnavailablePartitions
+		out.PartitionStatus = in.Rollout.Partitions[:min(len(in.Rollout.Partitions), maxPartitions)]
+	}
+	out.Summary = rollup.Summary
+	out.Display = fleet.BundleDisplay{ReadyClusters: ReadyOf(&out.Summary), State: displayState(&out.Summary)}
+	reason, message := readiness(in.Err, in.Problems, Message(&out.Summary, wordCluster))
+	SetReady(&out.Conditions, reason, message, now)
+	return out
+}
+
+// readiness returns reason and message of the Ready condition: an error's, else the problems and what the
+// roll-up says. Reason Error, which dashboards show as a failure, stands for what a person must mend.
+func readiness(err error, problems []string, rolledUp string) (reason, message string) {
+	if err != nil {
+		if fault.NeedsPerson(err) {
+			reason = fleet.ReasonError
+		}
+		return reason, err.Error()
+	}
+	message = joinProblems(problems, rolledUp)
+	if len(problems) > 0 {
+		reason = fleet.ReasonError
+	}
+	return reason, message
+}
+
+// shownProblems bounds the problems named in a message.
+const shownProblems = 3
+
+func joinProblems(problems []string, rest string) string {
+	message := ""
+	for i, problem := range problems {
+		if i == shownProblems {
+			message += "; and " + itoa(len(problems)-i) + " more"
+			break
+		}
+		if message != "" {
+			message += "; "
+		}
+		message += cut(problem, maxRecordText)
+	}
+	if message == "" {
+		return rest
+	}
+	return message + suffix("; ", rest)
+}

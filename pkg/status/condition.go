@@ -1,0 +1,105 @@
+package status
+
+import (
+	"strconv"
+	"time"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// MaxMessage bounds the message of a condition, in bytes.
+const MaxMessage = 4096
+
+// Find returns the condition of a type, or nil.
+func Find(conditions []fleet.Condition, kind string) *fleet.Condition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// IsTrue says that the condition is there and True.
+func IsTrue(conditions []fleet.Condition, kind string) bool {
+	condition := Find(conditions, kind)
+	return condition != nil && condition.Status == corev1.ConditionTrue
+}
+
+// Set puts a condition into the list and says whether the list changed. Times in wanted do not count:
+// lastTransitionTime changes with the status, lastUpdateTime with anything, and an equal condition keeps
+// both. A True condition has no reason (Rancher's dashboard shows any reason Error as a failure); one that is
+// not True has a message. Ready is never Unknown, which the dashboard would show as an error: it is False
+// instead.
+func Set(conditions *[]fleet.Condition, wanted fleet.Condition, now time.Time) bool {
+	wanted = normal(wanted)
+	stamp := now.UTC().Format(time.RFC3339)
+	present := Find(*conditions, wanted.Type)
+	if present == nil {
+		wanted.LastTransitionTime, wanted.LastUpdateTime = stamp, stamp
+		*conditions = append(*conditions, wanted)
+		return true
+	}
+	if present.Status == wanted.Status && present.Reason == wanted.Reason && present.Message == wanted.Message {
+		return false
+	}
+	if present.Status != wanted.Status || present.LastTransitionTime == "" {
+		present.LastTransitionTime = stamp
+	}
+	present.LastUpdateTime = stamp
+	present.Status, present.Reason, present.Message = wanted.Status, wanted.Reason, wanted.Message
+	return true
+}
+
+func normal(condition fleet.Condition) fleet.Condition {
+	if condition.Type == fleet.ConditionReady && condition.Status == corev1.ConditionUnknown {
+		condition.Status = corev1.ConditionFalse
+	}
+	if condition.Status == corev1.ConditionTrue {
+		condition.Reason = ""
+	}
+	if condition.Status == corev1.ConditionFalse && condition.Message == "" {
+		condition.Message = condition.Type + " is not reached yet"
+		if condition.Reason != "" {
+			condition.Message = condition.Reason
+		}
+	}
+	condition.Message = cut(condition.Message, MaxMessage)
+	return condition
+}
+
+// Remove takes a condition out and says whether it was there.
+func Remove(conditions *[]fleet.Condition, kind string) bool {
+	for i := range *conditions {
+		if (*conditions)[i].Type == kind {
+			*conditions = append((*conditions)[:i:i], (*conditions)[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// SetReady sets the Ready condition: True without a message, else False with it.
+func SetReady(conditions *[]fleet.Condition, reason, message string, now time.Time) bool {
+	condition := fleet.Condition{Type: fleet.ConditionReady, Status: corev1.ConditionTrue}
+	if message != "" {
+		condition = fleet.Condition{Type: fleet.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}
+	}
+	return Set(conditions, condition, now)
+}
+
+// cut shortens text to at most limit bytes without breaking a character, and marks the cut.
+func cut(text string, limit int) string {
+	const mark = "…"
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len(mark)
+	for end > 0 && text[end]&0xC0 == 0x80 {
+		end--
+	}
+	return text[:end] + mark
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

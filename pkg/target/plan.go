@@ -1,0 +1,214 @@
+package target
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/target/rollout"
+)
+
+// Plan is what to write for a bundle now.
+type Plan struct {
+	Create []Deployment
+	Update []Deployment
+	Delete []Deployment
+	// Secrets are deployments that stay, whose Secret must be written again.
+	Secrets []Deployment
+	// Unchanged counts deployments that need no write.
+	Unchanged int
+
+	// Failed are clusters for which there is no plan; what they have stays as it is.
+	Failed []Failure
+	// Waiting are clusters ("namespace/name") that have no namespace for deployments yet.
+	Waiting []string
+	// Warnings are about cluster groups that cannot be read; they have no members.
+	Warnings []error
+
+	// Targets is the number of clusters that are reached, and Missing those of them without a deployment
+	// once the plan is carried out.
+	Targets, Missing int
+	// NewlyCreated, the four rollout numbers and the partitions are for the bundle's status.
+	NewlyCreated                                    int
+	Unavailable, MaxUnavailable                     int
+	UnavailablePartitions, MaxUnavailablePartitions int
+	Partitions                                      []fleet.PartitionStatus
+	// More says that the next plan creates more deployments: plan again when this one is carried out.
+	More bool
+
+	// Guard is set when deletions were left out, because there are many and no person asked for them.
+	Guard *Guard
+}
+
+// Failure is a cluster with the reason why there is no plan for it.
+type Failure struct {
+	// Cluster is "namespace/name".
+	Cluster string
+	Err     error
+}
+
+// NewPlan plans one pass. An error is about the whole bundle, of class Stalled; then nothing may be
+// written.
+func NewPlan(s Snapshot) (Plan, error) {
+	current := byNamespace(s.Current)
+	if s.Bundle.DeletionTimestamp != nil {
+		plan := Plan{}
+		plan.remove(s, s.Current)
+		return plan, nil
+	}
+	targets, warnings, err := Targets(s)
+	if err != nil {
+		return Plan{}, err
+	}
+	plan := Plan{Warnings: warnings, Targets: len(targets)}
+	var placed []Targeted
+	waiting := map[string]bool{}
+	for _, target := range targets {
+		if target.Cluster.DeploymentNamespace == "" {
+			waiting[target.Cluster.Key()] = true
+			plan.Waiting = append(plan.Waiting, target.Cluster.Key())
+			continue
+		}
+		if target.Err != nil {
+			plan.Failed = append(plan.Failed, Failure{target.Cluster.Key(), target.Err})
+		}
+		placed = append(placed, target)
+	}
+	decision, err := rollout.Decide(s.Bundle.Spec.RolloutStrategy, s.OfflineBudget, members(s, placed, current))
+	if err != nil {
+		return Plan{}, fmt.Errorf("plan bundle %s/%s: %w", s.Bundle.Namespace, s.Bundle.Name, err)
+	}
+	plan.take(decision)
+	plan.Partitions = partitionStatus(decision, placed, current)
+	for i, target := range placed {
+		if err := plan.add(s, target, decision.Actions[i], current[target.Cluster.DeploymentNamespace]); err != nil {
+			return Plan{}, err
+		}
+	}
+	plan.Missing += len(waiting)
+	plan.guardedDelete(s, orphans(s, placed, waiting))
+	return plan, nil
+}
+
+func byNamespace(deployments []fleet.BundleDeployment) map[string]*fleet.BundleDeployment {
+	current := make(map[string]*fleet.BundleDeployment, len(deployments))
+	for i := range deployments {
+		current[deployments[i].Namespace] = &deployments[i]
+	}
+	return current
+}
+
+// members describes the clusters to the rollout.
+func members(s Snapshot, targets []Targeted, current map[string]*fleet.BundleDeployment) []rollout.Member {
+	list := make([]rollout.Member, len(targets))
+	for i, target := range targets {
+		member := rollout.Member{
+			Partitions: target.Partitions,
+			Paused:     s.Bundle.Spec.Paused || target.Cluster.Paused,
+			Idle:       target.Cluster.OffSchedule,
+			Offline:    target.Cluster.Offline,
+			Frozen:     target.Err != nil,
+		}
+		if bd := current[target.Cluster.DeploymentNamespace]; bd != nil {
+			member.Exists = true
+			member.Frozen = member.Frozen || bd.DeletionTimestamp != nil
+			member.Unavailable = bd.Status.AppliedDeploymentID != bd.Spec.DeploymentID || !bd.Status.Ready
+			member.Released = bd.Spec.DeploymentID == target.DeploymentID
+			member.Applied = member.Released && !member.Unavailable
+		}
+		list[i] = member
+	}
+	return list
+}
+
+func (p *Plan) take(decision rollout.Decision) {
+	p.NewlyCreated, p.More = decision.Created, decision.More
+	p.Unavailable, p.MaxUnavailable = decision.Unavailable, decision.MaxUnavailable
+	p.UnavailablePartitions, p.MaxUnavailablePartitions = decision.UnavailablePartitions, decision.MaxUnavailablePartitions
+}
+
+// add plans one cluster.
+func (p *Plan) add(s Snapshot, target Targeted, action rollout.Action, current *fleet.BundleDeployment) error {
+	switch {
+	case current == nil && !action.Create:
+		p.Missing++
+		return nil
+	case target.Err != nil || (current != nil && current.DeletionTimestamp != nil):
+		p.Unchanged++
+		return nil
+	}
+	wanted, err := build(s, target, action, current)
+	if err != nil {
+		return fmt.Errorf("plan bundle %s/%s on %s: %w", s.Bundle.Namespace, s.Bundle.Name, target.Cluster.Key(), err)
+	}
+	switch {
+	case current == nil:
+		p.Create = append(p.Create, wanted)
+	case wanted.differs(current):
+		p.Update = append(p.Update, wanted)
+	case s.MissingValues[current.Namespace+"/"+current.Name] && wanted.Values != nil:
+		p.Secrets = append(p.Secrets, wanted)
+		p.Unchanged++
+	default:
+		p.Unchanged++
+	}
+	return nil
+}
+
+// partitionStatus counts the states in each partition, as they are before the plan.
+func partitionStatus(decision rollout.Decision, targets []Targeted, current map[string]*fleet.BundleDeployment) []fleet.PartitionStatus {
+	list := make([]fleet.PartitionStatus, 0, len(decision.Partitions))
+	for _, part := range decision.Partitions {
+		entry := fleet.PartitionStatus{
+			Name: part.Name, Count: len(part.Members), MaxUnavailable: part.MaxUnavailable, Unavailable: part.Unavailable,
+		}
+		for _, i := range part.Members {
+			state := fleet.Pending
+			if bd := current[targets[i].Cluster.DeploymentNamespace]; bd != nil {
+				state = status.Of(bd)
+			}
+			status.Count(&entry.Summary, state, 1)
+			entry.Summary.DesiredReady++
+		}
+		list = append(list, entry)
+	}
+	return list
+}
+
+// orphans returns the deployments of clusters that the bundle does not reach. A cluster outside of its
+// schedule keeps what it has, and so does one whose namespace for deployments is not known at the moment.
+func orphans(s Snapshot, targets []Targeted, waiting map[string]bool) []fleet.BundleDeployment {
+	kept := make(map[string]bool, len(targets))
+	for _, target := range targets {
+		kept[target.Cluster.DeploymentNamespace] = true
+	}
+	for _, cluster := range s.Clusters {
+		if cluster.OffSchedule && cluster.DeploymentNamespace != "" {
+			kept[cluster.DeploymentNamespace] = true
+		}
+	}
+	var list []fleet.BundleDeployment
+	for _, bd := range s.Current {
+		cluster := bd.Labels[fleet.ClusterNamespaceLabel] + "/" + bd.Labels[fleet.ClusterLabel]
+		if !kept[bd.Namespace] && !waiting[cluster] {
+			list = append(list, bd)
+		}
+	}
+	return list
+}
+
+// remove plans the deletion of those that are not being deleted yet.
+func (p *Plan) remove(s Snapshot, list []fleet.BundleDeployment) {
+	for i := range list {
+		if list[i].DeletionTimestamp == nil {
+			p.Delete = append(p.Delete, Deployment{Object: list[i].DeepCopy(), Cluster: clusterOf(&list[i])})
+		}
+	}
+	slices.SortFunc(p.Delete, func(a, b Deployment) int { return cmp.Compare(a.Object.Namespace, b.Object.Namespace) })
+}
+
+func clusterOf(bd *fleet.BundleDeployment) string {
+	return bd.Labels[fleet.ClusterNamespaceLabel] + "/" + bd.Labels[fleet.ClusterLabel]
+}
