@@ -47,12 +47,17 @@ func (p *plan) chartFiles() []*loader.BufferedFile {
 				continue
 			}
 		}
-		if strings.HasPrefix(relative, "../") || strings.HasPrefix(relative, ".chart/") {
+		if p.chartDir == "." && isForeign(relative) {
 			continue
 		}
 		files = append(files, &loader.BufferedFile{Name: relative, Data: p.tree[name]})
 	}
 	return files
+}
+
+// isForeign says whether a file at the root is none of the chart's: another chart, or a copy for Kustomize.
+func isForeign(name string) bool {
+	return strings.HasPrefix(name, "../") || strings.HasPrefix(name, ".chart/") || strings.HasPrefix(name, ".kustomize/")
 }
 
 // templateFiles returns the templates among plain manifests with the files that are no manifests.

@@ -84,7 +84,13 @@ func (f *finisher) collect(rendered []byte) ([]manifest.Object, error) {
 	if len(built) > maxOutput {
 		return nil, fmt.Errorf("the kustomization builds to more than %d MiB", maxOutput>>20)
 	}
-	return manifest.Parse(kustomize.File(f.plan.tree, f.plan.kustomizeDir), built)
+	kustomization := kustomize.File(f.plan.tree, f.plan.kustomizeDir)
+	objects, err = manifest.Parse(kustomization, built)
+	for i := range objects {
+		// Lines of what was built mean nothing to a reader of the repository.
+		objects[i].Origin = manifest.Origin{File: kustomization}
+	}
+	return objects, err
 }
 
 // complete puts an object where the options want it and marks it.

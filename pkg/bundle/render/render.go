@@ -2,12 +2,14 @@ package render
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/postrender"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
@@ -108,9 +110,12 @@ func build(ctx context.Context, in Input, marks *Marks, scoper Scoper) (*Release
 	}
 	if helm := in.Options.Helm; helm != nil {
 		release.DisableDNS, release.SkipSchemaValidation = helm.DisableDNS, helm.SkipSchemaValidation
-		if helm.Values != nil && helm.Values.Data != nil {
-			release.Values = runtime.DeepCopyJSON(helm.Values.Data)
+		if release.Values, err = copyValues(helm.Values); err != nil {
+			return nil, err
 		}
+	}
+	if err := chartutil.ValidateReleaseName(release.Name); err != nil {
+		return nil, fmt.Errorf("release name %q: %w", release.Name, err)
 	}
 	if release.Chart, err = plan.chart(in); err != nil {
 		return nil, err
@@ -138,6 +143,23 @@ func (r *Release) Place(objects ...*unstructured.Unstructured) error {
 		return Explain(r.finisher.in, err)
 	}
 	return nil
+}
+
+// copyValues returns the values as Helm reads them from a file: the actions change them, and templates see
+// every number as float64.
+func copyValues(values *fleet.GenericMap) (map[string]any, error) {
+	result := map[string]any{}
+	if values == nil || values.Data == nil {
+		return result, nil
+	}
+	data, err := json.Marshal(values.Data)
+	if err != nil {
+		return nil, errors.New("the values cannot be written as JSON")
+	}
+	if err := json.Unmarshal(data, &result); err != nil {
+		return nil, errors.New("the values cannot be read as JSON")
+	}
+	return result, nil
 }
 
 // unpack returns the files by name.

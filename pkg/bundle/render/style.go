@@ -177,6 +177,9 @@ func (p *plan) objects() ([]manifest.Object, error) {
 			continue
 		}
 		found, err := manifest.Parse(name, p.tree[name])
+		if err != nil && kustomize.File(p.tree, path.Dir(name)) == name {
+			return nil, fmt.Errorf("%w; to build this folder with Kustomize, name it in kustomize.dir", err)
+		}
 		if err != nil {
 			return nil, err
 		}

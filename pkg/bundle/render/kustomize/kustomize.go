@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -134,6 +135,9 @@ func withInput(tree map[string][]byte, dir string, input []byte) (map[string][]b
 	return files, nil
 }
 
+// quotedPatch is Kustomize's repetition of a patch that it cannot read, which may hold a secret.
+var quotedPatch = regexp.MustCompile(`(?s)from \[.*\]`)
+
 // shorten takes the mount point out of Kustomize's message and keeps it to a length that fits a condition.
 func shorten(message, root string) string {
 	const limit = 1000
@@ -143,6 +147,7 @@ func shorten(message, root string) string {
 	if cut := strings.Index(message, "accumulation err='"); cut >= 0 {
 		message = message[:cut] + message[cut+len("accumulation err='"):]
 	}
+	message = quotedPatch.ReplaceAllString(message, "from the patch")
 	if len(message) > limit {
 		message = message[:limit] + "…"
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,10 +41,9 @@ type Object struct {
 
 // IsFile says whether a file is read as manifests, by its name.
 func IsFile(name string) bool {
-	for _, extension := range []string{".yaml", ".yml", ".json"} {
-		if strings.HasSuffix(strings.ToLower(name), extension) {
-			return true
-		}
+	switch path.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return true
 	}
 	return false
 }

@@ -32,9 +32,8 @@ func Split(data []byte) []Document {
 		switch marker(text) {
 		case startMarker:
 			documents = current.finish(documents)
-			// What follows the marker on its line belongs to the document.
 			current = pending{line: line}
-			current.add(append([]byte("   "), text[3:]...), line)
+			current.add(afterMarker(text), line)
 		case endMarker:
 			documents = current.finish(documents)
 			current = pending{line: line + 1}
@@ -64,6 +63,15 @@ func marker(line []byte) markerKind {
 		return endMarker
 	}
 	return noMarker
+}
+
+// afterMarker returns what follows a marker on its line, which belongs to the document, in its column.
+func afterMarker(line []byte) []byte {
+	rest := line[3:]
+	if content := bytes.TrimSpace(rest); len(content) == 0 || content[0] == '#' {
+		return []byte("\n")
+	}
+	return append([]byte("   "), rest...)
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
