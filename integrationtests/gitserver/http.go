@@ -43,9 +43,10 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	backend := &cgi.Handler{
-		Path: s.backend,
-		Dir:  s.home(),
-		Env:  append(s.environment(), "GIT_PROJECT_ROOT="+s.root(), "GIT_HTTP_EXPORT_ALL=1"),
+		Path:   s.backend,
+		Dir:    s.home(),
+		Env:    append(s.environment(), "GIT_PROJECT_ROOT="+s.root(), "GIT_HTTP_EXPORT_ALL=1"),
+		Stderr: io.Discard,
 	}
 	backend.ServeHTTP(w, r)
 }
