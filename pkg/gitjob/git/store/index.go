@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 
@@ -19,10 +20,7 @@ var errBroken = fault.New(fault.Transient, ReasonBroken, "the server sent a pack
 
 // writeIndex indexes a pack and returns the name, without extension, under which pack and index
 // belong in dir. The index is written first: a pack without one is never seen.
-func writeIndex(pack *os.File, dir string, maxObject int64) (string, error) {
-	if err := checkObjects(pack, maxObject); err != nil {
-		return "", err
-	}
+func writeIndex(pack *os.File, dir string) (string, error) {
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
 		return "", fmt.Errorf("index pack: %w", err)
 	}
@@ -52,20 +50,25 @@ func writeIndex(pack *os.File, dir string, maxObject int64) (string, error) {
 }
 
 // checkObjects reads a pack without keeping anything, and refuses objects that would not fit into
-// memory: indexing unpacks each of them as a whole, whatever its sender says of its size.
-func checkObjects(pack *os.File, maxObject int64) error {
+// memory: indexing unpacks each of them as a whole, whatever its sender says of its size. It returns
+// the ids of the objects that deltas are made against by name.
+func checkObjects(pack *os.File, maxObject int64) ([]plumbing.Hash, error) {
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("check pack: %w", err)
+		return nil, fmt.Errorf("check pack: %w", err)
 	}
 	scanner := packfile.NewScanner(pack)
 	_, count, err := scanner.Header()
 	if err != nil {
-		return fmt.Errorf("check pack: %w: %w", errBroken, err)
+		return nil, fmt.Errorf("check pack: %w: %w", errBroken, err)
 	}
+	var bases []plumbing.Hash
 	for range count {
 		header, err := scanner.NextObjectHeader()
 		if err != nil {
-			return fmt.Errorf("check pack: %w: %w", errBroken, err)
+			return nil, fmt.Errorf("check pack: %w: %w", errBroken, err)
+		}
+		if header.Type == plumbing.REFDeltaObject {
+			bases = append(bases, header.Reference)
 		}
 		content := &objectChecker{left: header.Length}
 		if header.Length <= maxObject {
@@ -77,12 +80,12 @@ func checkObjects(pack *os.File, maxObject int64) error {
 		}
 		switch {
 		case size < 0 || size > maxObject:
-			return fault.New(fault.Stalled, ReasonTooLarge, "the repository has a file larger than the limit of %d MiB", maxObject>>20)
+			return nil, fault.New(fault.Stalled, ReasonTooLarge, "the repository has a file larger than the limit of %d MiB", maxObject>>20)
 		case err != nil:
-			return fmt.Errorf("check pack: %w: %w", errBroken, err)
+			return nil, fmt.Errorf("check pack: %w: %w", errBroken, err)
 		}
 	}
-	return nil
+	return bases, nil
 }
 
 // objectChecker takes the unpacked content of an object: no more than its header says, and its first

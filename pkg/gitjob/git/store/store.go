@@ -108,9 +108,13 @@ func (s *Store) Add(fetch func(pack io.Writer) error) error {
 	if limited.written == 0 {
 		return nil
 	}
-	name, err := writeIndex(file, s.packDir(), s.limits.Object)
+	name, err := s.index(file)
 	if err != nil {
 		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("store pack: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,12 +122,31 @@ func (s *Store) Add(fetch func(pack io.Writer) error) error {
 		return fmt.Errorf("store pack: %w", err)
 	}
 	s.packs++
-	s.bytes += limited.written
+	s.bytes += info.Size()
 	if s.first == 0 {
-		s.first = limited.written
+		s.first = info.Size()
 	}
 	s.reload()
 	return nil
+}
+
+// index checks, completes and indexes a pack, and returns its name without extension.
+func (s *Store) index(pack *os.File) (string, error) {
+	bases, err := checkObjects(pack, s.limits.Object)
+	if err != nil {
+		return "", err
+	}
+	if err := complete(pack, bases, s.encoded); err != nil {
+		return "", err
+	}
+	return writeIndex(pack, s.packDir())
+}
+
+// encoded returns an object of any kind, or plumbing.ErrObjectNotFound.
+func (s *Store) encoded(id plumbing.Hash) (plumbing.EncodedObject, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects.EncodedObject(plumbing.AnyObject, id)
 }
 
 // limitedWriter refuses to write more than a pack may hold.

@@ -104,8 +104,10 @@ func (l *Listing) encode(request Request) ([]byte, Shallow, error) {
 	}
 	knowsShallow := l.capabilities["shallow"]
 	capabilities := " side-band-64k " + agent
-	for _, wanted := range []string{"multi_ack_detailed", "ofs-delta", "no-progress"} {
-		if l.capabilities[wanted] {
+	for _, wanted := range []string{"multi_ack_detailed", "ofs-delta", "no-progress", "thin-pack"} {
+		// With ofs-delta, a delta that names its base by id is one whose base is not in the pack.
+		// Without history between them, servers leave out what two commits share only in thin packs.
+		if l.capabilities[wanted] && (wanted != "thin-pack" || len(request.Haves) > 0 && l.capabilities["ofs-delta"]) {
 			capabilities += " " + wanted
 		}
 	}
