@@ -1,0 +1,228 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/fairlead-dev/fairlead/pkg/bundle"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"sigs.k8s.io/yaml"
+)
+
+// maxSection bounds the part of an index that is parsed as YAML, in bytes.
+const maxSection = 8 << 20
+
+// index is the index of a repository, or why it could not be had.
+type index struct {
+	data []byte
+	err  error
+}
+
+// chartVersion is an entry of an index.
+type chartVersion struct {
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	URLs    []string `json:"urls"`
+	Digest  string   `json:"digest"`
+}
+
+// fromRepository fetches from a Helm repository with an index.yaml.
+func (s *Source) fromRepository(ctx context.Context, c *client, repo *url.URL, ref bundle.ChartRef) (*bundle.Chart, error) {
+	where := "chart " + ref.Chart + " in " + redact(repo.String())
+	if ref.Chart == "" {
+		return nil, fault.New(fault.Stalled, ReasonChartNotFound, "%s: helm.chart is not set", redact(repo.String()))
+	}
+	data, err := s.index(ctx, c, repo)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := section(data, ref.Chart)
+	if err != nil {
+		return nil, fault.New(fault.Stalled, ReasonInvalidRepository, "%s: the index does not parse: %w", where, err)
+	}
+	if len(versions) == 0 {
+		return nil, fault.New(fault.Stalled, ReasonChartNotFound, "%s: the repository has no such chart", where)
+	}
+	available := make([]string, len(versions))
+	for i, version := range versions {
+		available[i] = version.Version
+	}
+	chosen, err := choose(ref.Version, available, where)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := s.download(ctx, c, repo, versions[chosen], where)
+	if err != nil {
+		return nil, err
+	}
+	return &bundle.Chart{Name: ref.Chart, Version: versions[chosen].Version, Archive: archive}, nil
+}
+
+// index returns a repository's index.yaml; a Source asks for it once.
+func (s *Source) index(ctx context.Context, c *client, repo *url.URL) ([]byte, error) {
+	target := repo.JoinPath("index.yaml")
+	key := c.identity + target.String()
+	if known, ok := s.indexes[key]; ok {
+		return known.data, known.err
+	}
+	data, err := c.get(ctx, target, s.options.MaxIndex)
+	if ctx.Err() == nil {
+		// Only one large index is held at a time.
+		clear(s.indexes)
+		s.indexes[key] = index{data, err}
+	}
+	return data, err
+}
+
+// download gets the archive of a version: the one that is kept under its digest, or from its first URL.
+func (s *Source) download(ctx context.Context, c *client, repo *url.URL, version chartVersion, where string) ([]byte, error) {
+	digest := strings.TrimPrefix(strings.ToLower(version.Digest), "sha256:")
+	key := c.identity + " sha256 " + digest
+	if digest != "" {
+		if data, ok := s.cache.find(key).read(s.options.MaxArchive); ok && digestOf(data) == digest {
+			return data, nil
+		}
+	}
+	if len(version.URLs) == 0 {
+		return nil, fault.New(fault.Stalled, ReasonInvalidRepository, "%s: version %s has no URL in the index", where, version.Version)
+	}
+	target, err := resolve(repo, version.URLs[0])
+	if err != nil {
+		return nil, err
+	}
+	if target.Scheme == "oci" {
+		return nil, fault.New(fault.Stalled, ReasonNotSupported, "%s: version %s lies in a registry; set helm.repo to %s", where, version.Version, redact(target.String()))
+	}
+	data, err := c.get(ctx, target, s.options.MaxArchive)
+	if err != nil {
+		return nil, err
+	}
+	if digest != "" {
+		if digestOf(data) != digest {
+			return nil, fault.New(fault.Stalled, ReasonDigest, "%s: version %s is not what the index says it is", where, version.Version)
+		}
+		s.cache.keep(key, validators{}, data)
+	}
+	return data, nil
+}
+
+// resolve returns the URL of an archive, which may be relative to the repository.
+func resolve(repo *url.URL, reference string) (*url.URL, error) {
+	relative, err := url.Parse(reference)
+	if err != nil {
+		return nil, fault.New(fault.Stalled, ReasonInvalidRepository, "the index of %s holds an invalid URL", redact(repo.String()))
+	}
+	if relative.IsAbs() {
+		return parse(reference)
+	}
+	// A repository's URL is a folder, with or without the last slash; its query (a token) goes along.
+	base := *repo
+	base.Path = strings.TrimSuffix(base.Path, "/") + "/"
+	base.RawPath = ""
+	target := base.ResolveReference(relative)
+	if target.RawQuery == "" {
+		target.RawQuery = repo.RawQuery
+	}
+	return parse(target.String())
+}
+
+// section returns the versions of one chart. Indexes have many megabytes, and only this chart's lines are
+// parsed where the file is written as Helm writes it.
+func section(data []byte, chart string) ([]chartVersion, error) {
+	if first := bytes.TrimLeft(data, " \t\r\n"); len(first) > 0 && first[0] == '{' {
+		var whole struct {
+			Entries map[string]json.RawMessage `json:"entries"`
+		}
+		if err := json.Unmarshal(data, &whole); err != nil {
+			return nil, err
+		}
+		var versions []chartVersion
+		if raw, ok := whole.Entries[chart]; ok {
+			return versions, json.Unmarshal(raw, &versions)
+		}
+		return nil, nil
+	}
+	part := lines(data, chart)
+	if part == nil {
+		if len(data) > maxSection {
+			return nil, nil
+		}
+		part = data
+	}
+	if len(part) > maxSection {
+		return nil, fault.New(fault.Stalled, ReasonTooLarge, "the chart's versions have more than %d MiB", maxSection>>20)
+	}
+	var index struct {
+		Entries map[string][]chartVersion `json:"entries"`
+	}
+	if err := yaml.Unmarshal(part, &index); err != nil {
+		return nil, err
+	}
+	return index.Entries[chart], nil
+}
+
+// lines cuts "entries:" with one chart's key and value out of an index in block style; nil when the
+// chart is not found that way.
+func lines(data []byte, chart string) []byte {
+	var out []byte
+	inEntries, indent := false, -1
+	for line := range bytes.Lines(data) {
+		text := bytes.TrimRight(line, " \r\n")
+		content := bytes.TrimLeft(text, " ")
+		depth := len(text) - len(content)
+		switch {
+		case len(content) == 0 || content[0] == '#':
+			if out != nil {
+				out = append(out, line...)
+			}
+		case !inEntries:
+			inEntries = depth == 0 && string(content) == "entries:"
+		case depth == 0 && content[0] != '-':
+			return out
+		case indent < 0 || depth == indent && content[0] != '-':
+			if out != nil {
+				return out
+			}
+			indent = depth
+			if key := strings.Trim(strings.TrimSuffix(string(content), ":"), `"'`); key == chart && content[len(content)-1] == ':' {
+				out = append([]byte("entries:\n"), line...)
+			}
+		case out != nil:
+			out = append(out, line...)
+		}
+	}
+	return out
+}
+
+// fromWeb fetches an archive by its URL.
+func (s *Source) fromWeb(ctx context.Context, c *client, target *url.URL) (*bundle.Chart, error) {
+	shown := redact(target.String())
+	if strings.Contains(strings.TrimPrefix(target.Path, "/"), "//") {
+		return nil, fault.New(fault.Stalled, ReasonNotSupported, "%s: a folder inside an archive cannot be named; publish the chart by itself", shown)
+	}
+	query := target.Query()
+	checksum := query.Get("checksum")
+	query.Del("checksum")
+	query.Del("archive")
+	target.RawQuery = query.Encode()
+	data, err := c.get(ctx, target, s.options.MaxArchive)
+	if err != nil {
+		return nil, err
+	}
+	if checksum != "" {
+		algorithm, digest, named := strings.Cut(checksum, ":")
+		if !named {
+			algorithm, digest = "sha256", checksum
+		}
+		if algorithm != "sha256" {
+			return nil, fault.New(fault.Stalled, ReasonNotSupported, "%s: the checksum must be a SHA-256", shown)
+		}
+		if !strings.EqualFold(digestOf(data), digest) {
+			return nil, fault.New(fault.Stalled, ReasonDigest, "%s is not what its checksum says it is", shown)
+		}
+	}
+	return &bundle.Chart{Archive: data}, nil
+}
