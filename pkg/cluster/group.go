@@ -12,6 +12,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	summary "github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // maxNamed clusters and deployments are named in a group's status; counts are always complete.
@@ -35,7 +36,6 @@ func GroupStatus(group *fleet.ClusterGroup, members []fleet.Cluster, problem err
 		Conditions:   slices.Clone(group.Status.Conditions),
 	}
 	var notReady []string
-	var worst fleet.BundleState
 	for i := range members {
 		member := &members[i]
 		addSummary(&status.Summary, &member.Status.Summary)
@@ -43,17 +43,14 @@ func GroupStatus(group *fleet.ClusterGroup, members []fleet.Cluster, problem err
 		if !memberReady(member) {
 			notReady = append(notReady, member.Name)
 		}
-		if state := worstState(&member.Status.Summary); state.Rank() > worst.Rank() {
-			worst = state
-		}
 	}
 	status.NonReadyClusterCount = len(notReady)
 	status.NonReadyClusters = notReady[:min(len(notReady), maxNamed)]
 	status.Summary.NonReadyResources = worstNamed(status.Summary.NonReadyResources)
-	status.Display = groupDisplay(&status, worst)
+	status.Display = groupDisplay(&status)
 	processed, ready := groupConditions(&status, problem)
-	status.Conditions = setCondition(status.Conditions, processed, now)
-	status.Conditions = setCondition(status.Conditions, ready, now)
+	summary.Set(&status.Conditions, processed, now)
+	summary.Set(&status.Conditions, ready, now)
 	return status
 }
 
@@ -62,7 +59,7 @@ func memberReady(member *fleet.Cluster) bool {
 	return member.Status.Phase == fleet.ClusterReady && member.Status.Summary.Ready == member.Status.Summary.DesiredReady
 }
 
-func groupDisplay(status *fleet.ClusterGroupStatus, worst fleet.BundleState) fleet.ClusterGroupDisplay {
+func groupDisplay(status *fleet.ClusterGroupStatus) fleet.ClusterGroupDisplay {
 	display := fleet.ClusterGroupDisplay{
 		ReadyClusters: fmt.Sprintf("%d/%d", status.ClusterCount-status.NonReadyClusterCount, status.ClusterCount),
 		ReadyBundles:  fmt.Sprintf("%d/%d", status.Summary.Ready, status.Summary.DesiredReady),
@@ -70,7 +67,7 @@ func groupDisplay(status *fleet.ClusterGroupStatus, worst fleet.BundleState) fle
 	if len(status.NonReadyClusters) > 0 {
 		display.ReadyClusters += " (" + strings.Join(status.NonReadyClusters, ",") + ")"
 	}
-	if worst.Rank() > fleet.Ready.Rank() {
+	if worst := summary.WorstOf(&status.Summary); worst != fleet.Ready {
 		display.State = string(worst)
 	}
 	return display
@@ -84,7 +81,7 @@ func groupConditions(status *fleet.ClusterGroupStatus, problem error) (processed
 	}
 	processed = condition(fleet.ConditionProcessed, true, "", "")
 	var parts []string
-	if message := SummaryMessage(&status.Summary); message != "" {
+	if message := summary.Message(&status.Summary, "Bundle"); message != "" {
 		parts = append(parts, message)
 	}
 	if n := status.NonReadyClusterCount; n > 0 && len(parts) == 0 {
@@ -96,57 +93,6 @@ func groupConditions(status *fleet.ClusterGroupStatus, problem error) (processed
 	return processed, condition(fleet.ConditionReady, true, "", "")
 }
 
-// SummaryMessage describes what is not ready in a group's summary, worst state last in the alphabet's
-// order that upstream uses: "State(count) [Bundle name: message]", joined by "; ". It is empty when
-// everything is ready.
-func SummaryMessage(summary *fleet.BundleSummary) string {
-	var parts []string
-	for _, count := range stateCounts(summary) {
-		if count.n == 0 {
-			continue
-		}
-		part := fmt.Sprintf("%s(%d)", count.state, count.n)
-		for _, resource := range summary.NonReadyResources {
-			if resource.State == count.state {
-				part += fmt.Sprintf(" [Bundle %s%s]", resource.Name, prefixed(": ", resource.Message))
-				break
-			}
-		}
-		parts = append(parts, part)
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, "; ")
-}
-
-func prefixed(prefix, text string) string {
-	if text == "" {
-		return ""
-	}
-	return prefix + text
-}
-
-type stateCount struct {
-	state fleet.BundleState
-	n     int
-}
-
-func stateCounts(s *fleet.BundleSummary) []stateCount {
-	return []stateCount{
-		{fleet.NotReady, s.NotReady}, {fleet.Pending, s.Pending}, {fleet.OutOfSync, s.OutOfSync},
-		{fleet.Modified, s.Modified}, {fleet.WaitApplied, s.WaitApplied}, {fleet.ErrApplied, s.ErrApplied},
-	}
-}
-
-func worstState(summary *fleet.BundleSummary) fleet.BundleState {
-	worst := fleet.Ready
-	for _, count := range stateCounts(summary) {
-		if count.n > 0 && count.state.Rank() > worst.Rank() {
-			worst = count.state
-		}
-	}
-	return worst
-}
-
 // worstNamed keeps the worst of the named deployments, in an order that does not depend on theirs.
 func worstNamed(resources []fleet.NonReadyResource) []fleet.NonReadyResource {
 	slices.SortStableFunc(resources, func(a, b fleet.NonReadyResource) int {
@@ -156,15 +102,15 @@ func worstNamed(resources []fleet.NonReadyResource) []fleet.NonReadyResource {
 }
 
 func addSummary(sum, part *fleet.BundleSummary) {
-	sum.NotReady += part.NotReady
-	sum.WaitApplied += part.WaitApplied
-	sum.ErrApplied += part.ErrApplied
-	sum.OutOfSync += part.OutOfSync
-	sum.Modified += part.Modified
-	sum.Ready += part.Ready
-	sum.Pending += part.Pending
+	for _, state := range states {
+		summary.Count(sum, state, summary.CountOf(part, state))
+	}
 	sum.DesiredReady += part.DesiredReady
 	sum.NonReadyResources = append(sum.NonReadyResources, part.NonReadyResources...)
+}
+
+var states = []fleet.BundleState{
+	fleet.Ready, fleet.NotReady, fleet.Pending, fleet.OutOfSync, fleet.Modified, fleet.WaitApplied, fleet.ErrApplied,
 }
 
 func addCounts(sum, part *fleet.ResourceCounts) {

@@ -122,26 +122,35 @@ func Answer(registration *fleet.ClusterRegistration, token *fleet.ClusterRegistr
 	})
 }
 
-// Superseded returns those of others that are no longer needed once registration is decided: the same
-// client's, made before it, that wait for nothing or were overtaken. Refused ones are superseded by
-// refused ones too, so that an agent that keeps asking leaves one.
+// Superseded returns those of others that are no longer needed once registration is decided. A granted
+// one supersedes what the same client asked before; a refused one only older refusals, so that an agent
+// that keeps asking leaves one.
 func Superseded(registration *fleet.ClusterRegistration, others []fleet.ClusterRegistration) []fleet.ClusterRegistration {
 	var old []fleet.ClusterRegistration
-	for _, other := range others {
-		if other.UID == registration.UID || other.Spec.ClientID != registration.Spec.ClientID ||
-			other.Spec.AgentID != registration.Spec.AgentID || !before(&other, registration) {
-			continue
-		}
-		if registration.Status.Granted || other.Status.State == fleet.RegistrationRejected {
-			old = append(old, other)
+	for i := range others {
+		other := &others[i]
+		same := other.UID != registration.UID && other.Spec.ClientID == registration.Spec.ClientID && other.Spec.AgentID == registration.Spec.AgentID
+		if same && supersedes(registration, other) {
+			old = append(old, *other)
 		}
 	}
 	return old
 }
 
-func before(a, b *fleet.ClusterRegistration) bool {
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+// supersedes decides between two registrations of one client. Creation times count seconds: of two in
+// one second the refused one is superseded, one that is not decided stays, and two equals are told apart
+// by name.
+func supersedes(registration, other *fleet.ClusterRegistration) bool {
+	refused := other.Status.State == fleet.RegistrationRejected
+	if !registration.Status.Granted && !refused {
+		return false
 	}
-	return a.Name < b.Name
+	if !other.CreationTimestamp.Equal(&registration.CreationTimestamp) {
+		return other.CreationTimestamp.Before(&registration.CreationTimestamp)
+	}
+	if registration.Status.Granted && refused {
+		return true
+	}
+	decided := refused || other.Status.Granted
+	return decided && other.Name < registration.Name
 }

@@ -9,6 +9,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	summary "github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // Words of display.state that are not states of bundles. Rancher's dashboard knows both.
@@ -102,7 +103,7 @@ func Status(s Snapshot) fleet.ClusterStatus {
 	status.ReadyHelmOps, status.DesiredReadyHelmOps = roll.ReadyHelmOps, roll.DesiredReadyHelmOps
 	status.Display = display(status, roll)
 	for _, condition := range conditions(s, status, roll) {
-		status.Conditions = setCondition(status.Conditions, condition, s.Now)
+		summary.Set(&status.Conditions, condition, s.Now)
 	}
 	return status
 }
@@ -116,8 +117,8 @@ func storedRollup(status *fleet.ClusterStatus) Rollup {
 		DesiredReadyGitRepos: status.DesiredReadyGitRepos,
 		ReadyHelmOps:         status.ReadyHelmOps,
 		DesiredReadyHelmOps:  status.DesiredReadyHelmOps,
-		State:                worstState(&status.Summary),
-		Message:              SummaryMessage(&status.Summary),
+		State:                summary.WorstOf(&status.Summary),
+		Message:              summary.Message(&status.Summary, "Bundle"),
 	}
 }
 
