@@ -9,13 +9,15 @@ import (
 // Annotations of a trimmed Bundle. They exist in caches only and are never written to an API server.
 const (
 	trimmedManifest = "cache.fairlead.dev/manifest-id"
+	trimmedDigest   = "cache.fairlead.dev/manifest-digest"
 	trimmedSpec     = "cache.fairlead.dev/spec-digest"
 )
 
 // Summary stands for the files of a Bundle that is kept without them.
 type Summary struct {
-	// ManifestID names the Content that holds the files; "" when they live in a registry.
+	// ManifestID names the Content that holds the files, and Digest is the digest it is made from.
 	ManifestID string
+	Digest     string
 	// SpecDigest changes with any part of the spec, files included.
 	SpecDigest string
 }
@@ -35,7 +37,7 @@ func Summarize(spec fleet.BundleSpec) (Summary, error) {
 	if err != nil {
 		return Summary{}, fmt.Errorf("encode bundle spec: %w", err)
 	}
-	return Summary{ManifestID: stored.ID, SpecDigest: sum(append(data, stored.Digest...))}, nil
+	return Summary{ManifestID: stored.ID, Digest: stored.Digest, SpecDigest: sum(append(data, stored.Digest...))}, nil
 }
 
 // Trim replaces the files of a Bundle by their Summary, so that a cache can hold thousands. A trimmed
@@ -47,11 +49,12 @@ func Trim(bundle *fleet.Bundle) error {
 	}
 	bundle.Spec.Resources = nil
 	bundle.ManagedFields = nil
-	annotations := make(map[string]string, len(bundle.Annotations)+2)
+	annotations := make(map[string]string, len(bundle.Annotations)+3)
 	for key, value := range bundle.Annotations {
 		annotations[key] = value
 	}
 	annotations[trimmedManifest] = summary.ManifestID
+	annotations[trimmedDigest] = summary.Digest
 	annotations[trimmedSpec] = summary.SpecDigest
 	bundle.Annotations = annotations
 	return nil
@@ -60,5 +63,9 @@ func Trim(bundle *fleet.Bundle) error {
 // SummaryOf returns what Trim kept; ok is false for a Bundle that was not trimmed.
 func SummaryOf(bundle *fleet.Bundle) (summary Summary, ok bool) {
 	id, ok := bundle.Annotations[trimmedManifest]
-	return Summary{ManifestID: id, SpecDigest: bundle.Annotations[trimmedSpec]}, ok
+	return Summary{
+		ManifestID: id,
+		Digest:     bundle.Annotations[trimmedDigest],
+		SpecDigest: bundle.Annotations[trimmedSpec],
+	}, ok
 }

@@ -3,6 +3,8 @@ package feed
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,9 +26,11 @@ type Feed struct {
 	informers cache.Informers
 	pace      *pace
 
-	mutex    sync.Mutex
-	index    *status.Index
-	synced   bool
+	mutex  sync.Mutex
+	index  *status.Index
+	synced bool
+	// early are the parents of what came before everything was delivered.
+	early    map[status.Parent]bool
 	queues   map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]
 	clusters chan event.GenericEvent
 }
@@ -37,6 +41,7 @@ func New(informers cache.Informers, interval time.Duration, now func() time.Time
 		informers: informers,
 		pace:      newPace(interval, now),
 		index:     status.NewIndex(),
+		early:     map[status.Parent]bool{},
 		queues:    map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 		clusters:  make(chan event.GenericEvent, 1024),
 	}
@@ -81,7 +86,8 @@ func (f *Feed) Start(ctx context.Context) error {
 func (f *Feed) open(ctx context.Context) {
 	f.mutex.Lock()
 	f.synced = true
-	all := f.index.Parents()
+	all := slices.Collect(maps.Keys(f.early))
+	f.early = nil
 	f.mutex.Unlock()
 	f.notify(ctx, all)
 }
@@ -92,13 +98,7 @@ func (f *Feed) changed(ctx context.Context, object any) {
 		return
 	}
 	record := status.Trim(deployment)
-	f.mutex.Lock()
-	affected := f.index.Set(keyOf(deployment), record)
-	synced := f.synced
-	f.mutex.Unlock()
-	if synced {
-		f.notify(ctx, affected)
-	}
+	f.count(ctx, func(index *status.Index) []status.Parent { return index.Set(keyOf(deployment), record) })
 }
 
 func (f *Feed) deleted(ctx context.Context, object any) {
@@ -109,13 +109,21 @@ func (f *Feed) deleted(ctx context.Context, object any) {
 	if !ok {
 		return
 	}
+	f.count(ctx, func(index *status.Index) []status.Parent { return index.Delete(keyOf(deployment)) })
+}
+
+// count changes the index and lets the affected controllers know, later if not everything is counted yet.
+func (f *Feed) count(ctx context.Context, change func(*status.Index) []status.Parent) {
 	f.mutex.Lock()
-	affected := f.index.Delete(keyOf(deployment))
-	synced := f.synced
-	f.mutex.Unlock()
-	if synced {
-		f.notify(ctx, affected)
+	affected := change(f.index)
+	if !f.synced {
+		for _, parent := range affected {
+			f.early[parent] = true
+		}
+		affected = nil
 	}
+	f.mutex.Unlock()
+	f.notify(ctx, affected)
 }
 
 func keyOf(deployment *fleet.BundleDeployment) status.Ref {
@@ -145,4 +153,46 @@ func (f *Feed) notifyCluster(ctx context.Context, parent status.Parent) {
 	case f.clusters <- event.GenericEvent{Object: cluster}:
 	case <-ctx.Done():
 	}
+}
+
+// Bundle returns the roll-up of a Bundle's deployments; ok is false until everything is counted.
+func (f *Feed) Bundle(namespace, name string) (rollup status.Rollup, ok bool) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if !f.synced {
+		return status.Rollup{}, false
+	}
+	return f.index.Bundle(namespace, name), true
+}
+
+// Cluster returns the roll-up of a Cluster's deployments; ok is false until everything is counted.
+func (f *Feed) Cluster(namespace, name string) (rollup status.Rollup, ok bool) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if !f.synced {
+		return status.Rollup{}, false
+	}
+	return f.index.Cluster(namespace, name), true
+}
+
+// Repo is the roll-up of a GitRepo's deployments with its lists of objects and clusters.
+type Repo struct {
+	Rollup     status.Rollup
+	Resources  []fleet.Resource
+	PerCluster map[string]*fleet.ResourceCounts
+}
+
+// GitRepo returns the roll-up of a GitRepo's deployments; ok is false until everything is counted.
+func (f *Feed) GitRepo(namespace, name string) (repo Repo, ok bool) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if !f.synced {
+		return Repo{}, false
+	}
+	parent := status.Parent{Kind: status.KindGitRepo, Ref: status.Ref{Namespace: namespace, Name: name}}
+	return Repo{
+		Rollup:     f.index.Of(parent),
+		Resources:  f.index.Resources(parent),
+		PerCluster: f.index.PerCluster(parent),
+	}, true
 }

@@ -45,6 +45,10 @@ const (
 	ClusterAnnotation          = "fleet.cattle.io/cluster"
 	ClusterNamespaceAnnotation = "fleet.cattle.io/cluster-namespace"
 
+	// ConfirmDeletesAnnotation on a Bundle lets through deletions that wait for a person; its value is the
+	// token the Ready condition names (our addition).
+	ConfirmDeletesAnnotation = "fleet.cattle.io/confirm-deletes"
+
 	// SetHashLabel and SetIDAnnotation mark every object an agent applied with the set it belongs to.
 	SetHashLabel    = "objectset.rio.cattle.io/hash"
 	SetIDAnnotation = "objectset.rio.cattle.io/id"

@@ -1,0 +1,13 @@
+// Package controller turns Bundles into BundleDeployments: one write for each pair of bundle and cluster
+// that changes, none for the others.
+//
+// A pass over one Bundle is: gather (one snapshot from caches), plan (pure, pkg/target), execute
+// (contents, values and deployments; siblings go on when one fails), observe (pure, pkg/status), one
+// status patch. Bundles come from the cache without their files; Content objects hold those, once for
+// every different set of files, and are collected when nobody refers to them.
+//
+// The package never deletes because of an error or an empty read: it plans only on synchronised caches,
+// and deletes of many deployments at once that no person asked for wait for confirmation.
+//
+// Start reading with Reconciler.Reconcile.
+package controller

@@ -1,0 +1,202 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/target"
+)
+
+// bundleIndex finds the BundleDeployments of a Bundle by "namespace/name".
+const bundleIndex = "bundle"
+
+// gather freezes everything a plan depends on.
+func (r *Reconciler) gather(ctx context.Context, bundle *fleet.Bundle) (target.Snapshot, error) {
+	summary, ok := content.SummaryOf(bundle)
+	if !ok {
+		return target.Snapshot{}, fmt.Errorf("bundle %s/%s was not trimmed by the cache", bundle.Namespace, bundle.Name)
+	}
+	snapshot := target.Snapshot{
+		ManifestID:       summary.ManifestID,
+		PersonsEdit:      bundle.Generation != bundle.Status.ObservedGeneration,
+		ConfirmedDeletes: bundle.Annotations[fleet.ConfirmDeletesAnnotation],
+	}
+	if bundle.Spec.ContentsID != "" {
+		snapshot.ManifestID = bundle.Spec.ContentsID
+	}
+	current, err := r.deployments(ctx, bundle)
+	if err != nil {
+		return target.Snapshot{}, err
+	}
+	snapshot.Current = current
+	if snapshot.Bundle, err = r.withValues(ctx, bundle); err != nil {
+		return target.Snapshot{}, err
+	}
+	namespaces, err := r.reachable(ctx, bundle)
+	if err != nil {
+		return target.Snapshot{}, err
+	}
+	for _, namespace := range namespaces {
+		if err := r.addNamespace(ctx, &snapshot, namespace); err != nil {
+			return target.Snapshot{}, err
+		}
+	}
+	return snapshot, nil
+}
+
+// deployments returns those of a bundle, once the cache shows what the last pass wrote.
+func (r *Reconciler) deployments(ctx context.Context, bundle *fleet.Bundle) ([]fleet.BundleDeployment, error) {
+	key := client.ObjectKeyFromObject(bundle)
+	var list fleet.BundleDeploymentList
+	err := r.Client.List(ctx, &list, client.MatchingFields{bundleIndex: key.String()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list deployments of bundle %s: %w", key, err)
+	}
+	if !r.writes.visible(key, list.Items, r.Now()) {
+		return nil, errBehind
+	}
+	return list.Items, nil
+}
+
+// errBehind says that the cache does not show the last pass yet; the event that brings it wakes us up.
+var errBehind = fault.New(fault.Waiting, "CacheBehind", "the last changes are being written")
+
+func (r *Reconciler) addNamespace(ctx context.Context, snapshot *target.Snapshot, namespace string) error {
+	var clusters fleet.ClusterList
+	if err := r.Client.List(ctx, &clusters, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list clusters in %s: %w", namespace, err)
+	}
+	for i := range clusters.Items {
+		if clusters.Items[i].DeletionTimestamp.IsZero() {
+			snapshot.Clusters = append(snapshot.Clusters, target.InfoOf(&clusters.Items[i]))
+		}
+	}
+	var groups fleet.ClusterGroupList
+	if err := r.Client.List(ctx, &groups, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list clustergroups in %s: %w", namespace, err)
+	}
+	snapshot.Groups = append(snapshot.Groups, groups.Items...)
+	return nil
+}
+
+// reachable lists the namespaces whose clusters a bundle may reach: its own and those mapped to it.
+func (r *Reconciler) reachable(ctx context.Context, bundle *fleet.Bundle) ([]string, error) {
+	found := []string{bundle.Namespace}
+	var mappings fleet.BundleNamespaceMappingList
+	if err := r.Client.List(ctx, &mappings, client.InNamespace(bundle.Namespace)); err != nil {
+		return nil, fmt.Errorf("list bundlenamespacemappings in %s: %w", bundle.Namespace, err)
+	}
+	seen := map[string]bool{bundle.Namespace: true}
+	for i := range mappings.Items {
+		mapped, err := r.mapped(ctx, &mappings.Items[i], bundle)
+		if err != nil {
+			return nil, err
+		}
+		for _, namespace := range mapped {
+			if !seen[namespace] {
+				seen[namespace] = true
+				found = append(found, namespace)
+			}
+		}
+	}
+	return found, nil
+}
+
+func (r *Reconciler) mapped(ctx context.Context, mapping *fleet.BundleNamespaceMapping, bundle *fleet.Bundle) ([]string, error) {
+	if mapping.BundleSelector == nil || mapping.NamespaceSelector == nil {
+		return nil, nil
+	}
+	bundles, err := metav1.LabelSelectorAsSelector(mapping.BundleSelector)
+	if err != nil {
+		return nil, invalidMapping(mapping, "bundleSelector", err)
+	}
+	if !bundles.Matches(labels.Set(bundle.Labels)) {
+		return nil, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(mapping.NamespaceSelector)
+	if err != nil {
+		return nil, invalidMapping(mapping, "namespaceSelector", err)
+	}
+	var namespaces corev1.NamespaceList
+	if err := r.Client.List(ctx, &namespaces, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list namespaces of bundlenamespacemapping %s/%s: %w", mapping.Namespace, mapping.Name, err)
+	}
+	found := make([]string, 0, len(namespaces.Items))
+	for i := range namespaces.Items {
+		found = append(found, namespaces.Items[i].Name)
+	}
+	return found, nil
+}
+
+func invalidMapping(mapping *fleet.BundleNamespaceMapping, field string, err error) error {
+	return fault.New(fault.Stalled, "InvalidMapping", "BundleNamespaceMapping %s/%s: %s: %w", mapping.Namespace, mapping.Name, field, err)
+}
+
+// withValues returns the bundle with its Helm values in place. Values of the last hash are kept, so that
+// a pass for a status event reads no Secret.
+func (r *Reconciler) withValues(ctx context.Context, bundle *fleet.Bundle) (*fleet.Bundle, error) {
+	if bundle.Spec.ValuesHash == "" {
+		return bundle, nil
+	}
+	key := client.ObjectKeyFromObject(bundle)
+	if data, ok := r.values.get(key, bundle.Spec.ValuesHash); ok {
+		return target.Inline(bundle, data)
+	}
+	var secret corev1.Secret
+	err := r.Reader.Get(ctx, key, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, fault.New(fault.Waiting, "ValuesMissing", "the Secret %s with the bundle's values does not exist", key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read values of bundle %s: %w", key, err)
+	}
+	inlined, err := target.Inline(bundle, secret.Data)
+	if err == nil {
+		r.values.put(key, bundle.Spec.ValuesHash, secret.Data)
+	}
+	return inlined, err
+}
+
+// valuesCache holds the newest values of each bundle.
+type valuesCache struct {
+	mutex   sync.Mutex
+	entries map[types.NamespacedName]valuesEntry
+}
+
+type valuesEntry struct {
+	hash string
+	data map[string][]byte
+}
+
+func (c *valuesCache) get(key types.NamespacedName, hash string) (map[string][]byte, bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	entry, ok := c.entries[key]
+	return entry.data, ok && entry.hash == hash
+}
+
+func (c *valuesCache) put(key types.NamespacedName, hash string, data map[string][]byte) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.entries == nil {
+		c.entries = map[types.NamespacedName]valuesEntry{}
+	}
+	c.entries[key] = valuesEntry{hash: hash, data: data}
+}
+
+func (c *valuesCache) drop(key types.NamespacedName) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	delete(c.entries, key)
+}

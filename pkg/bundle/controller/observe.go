@@ -1,0 +1,108 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/target"
+)
+
+// observe says in a status what a pass found out. It is pure.
+func observe(bundle *fleet.Bundle, pass outcome, rollup status.Rollup, now time.Time) fleet.BundleStatus {
+	summary, _ := content.SummaryOf(bundle)
+	input := status.BundleInput{
+		Previous:           bundle.Status,
+		Generation:         bundle.Generation,
+		Rollup:             rollup,
+		Err:                pass.err,
+		ResourcesSHA256Sum: summary.Digest,
+	}
+	if pass.planned {
+		input.Rollout = rolloutOf(pass.plan)
+		input.Problems = problemsOf(pass.plan)
+	}
+	return status.Bundle(input, now)
+}
+
+func rolloutOf(plan target.Plan) *status.Rollout {
+	return &status.Rollout{
+		Missing:                  plan.Missing,
+		NewlyCreated:             plan.NewlyCreated,
+		Unavailable:              plan.Unavailable,
+		MaxUnavailable:           plan.MaxUnavailable,
+		UnavailablePartitions:    plan.UnavailablePartitions,
+		MaxUnavailablePartitions: plan.MaxUnavailablePartitions,
+		Partitions:               plan.Partitions,
+	}
+}
+
+func problemsOf(plan target.Plan) []string {
+	var problems []string
+	if plan.Guard != nil {
+		problems = append(problems, fmt.Sprintf("%s: annotate the bundle with %s", plan.Guard.Message(), fleet.ConfirmDeletesAnnotation))
+	}
+	for _, failure := range plan.Failed {
+		problems = append(problems, fmt.Sprintf("Cluster %s: %v", failure.Cluster, failure.Err))
+	}
+	for _, warning := range plan.Warnings {
+		problems = append(problems, warning.Error())
+	}
+	return problems
+}
+
+// delete removes the deployments and the values and lets go once the last one is gone; their deletion
+// brings the bundle back here.
+func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
+	if !controllerutil.ContainsFinalizer(bundle, fleet.BundleFinalizer) {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(bundle)
+	current, err := r.deployments(ctx, bundle)
+	if err != nil {
+		return transientOnly(err)
+	}
+	plan, err := target.NewPlan(target.Snapshot{Bundle: bundle, Current: current})
+	if err != nil {
+		return err
+	}
+	if err := r.execute(ctx, bundle, target.Snapshot{Current: current}, plan); err != nil {
+		return err
+	}
+	if left, err := r.deploymentsLeft(ctx, bundle); err != nil || left {
+		return err
+	}
+	if bundle.Spec.ValuesHash != "" {
+		if err := r.deleteValues(ctx, &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}); err != nil {
+			return err
+		}
+	}
+	r.values.drop(key)
+	before := bundle.DeepCopy()
+	controllerutil.RemoveFinalizer(bundle, fleet.BundleFinalizer)
+	if err := r.Client.Patch(ctx, bundle, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove finalizer from bundle %s: %w", key, err)
+	}
+	return nil
+}
+
+// deploymentsLeft asks the API server, because the cache may not show the newest deployments yet.
+func (r *Reconciler) deploymentsLeft(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeploymentList"))
+	err := r.Reader.List(ctx, list, client.Limit(1), client.MatchingLabels{
+		fleet.BundleLabel: bundle.Name, fleet.BundleNamespaceLabel: bundle.Namespace,
+	})
+	if err != nil {
+		return false, fmt.Errorf("list deployments of bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
+	}
+	return len(list.Items) > 0, nil
+}

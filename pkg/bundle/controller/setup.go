@@ -1,0 +1,150 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+// Register adds the controllers of Bundles and Contents to a manager. Changes of the numbers of a
+// Bundle's deployments arrive through rollups.
+func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
+	r.contents = newContents(r.Client, r.Reader, r.Now)
+	if err := index(mgr); err != nil {
+		return err
+	}
+	if err := r.contents.register(mgr); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("bundle").
+		For(&fleet.Bundle{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletion()))).
+		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(bundleOf), builder.WithPredicates(specTouched())).
+		Watches(&fleet.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.bundlesReaching), builder.WithPredicates(clusterTouched())).
+		Watches(&fleet.ClusterGroup{}, handler.EnqueueRequestsFromMapFunc(r.bundlesReaching), builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		Watches(&fleet.BundleNamespaceMapping{}, handler.EnqueueRequestsFromMapFunc(r.bundlesBeside)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.bundlesMapped), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WatchesRawSource(rollups).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+func index(mgr ctrl.Manager) error {
+	indexer := mgr.GetFieldIndexer()
+	err := indexer.IndexField(context.Background(), &fleet.BundleDeployment{}, bundleIndex, func(object client.Object) []string {
+		labels := object.GetLabels()
+		return []string{labels[fleet.BundleNamespaceLabel] + "/" + labels[fleet.BundleLabel]}
+	})
+	if err != nil {
+		return fmt.Errorf("index deployments by bundle: %w", err)
+	}
+	if err := indexer.IndexField(context.Background(), &fleet.BundleDeployment{}, contentIndex, contentOf); err != nil {
+		return fmt.Errorf("index deployments by content: %w", err)
+	}
+	return nil
+}
+
+func deletion() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}}
+}
+
+// specTouched lets through changes of what the hub writes; what agents report arrives through the roll-up.
+func specTouched() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return true },
+		DeleteFunc: func(event.DeleteEvent) bool { return true },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+				!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		},
+	}
+}
+
+// clusterTouched lets through what targeting and rollouts depend on. Heartbeats are not among it.
+func clusterTouched() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*fleet.Cluster)
+		after, also := e.ObjectNew.(*fleet.Cluster)
+		if !ok || !also {
+			return true
+		}
+		return !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
+			!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			before.Status.Namespace != after.Status.Namespace || before.Status.Phase != after.Status.Phase ||
+			before.Status.Scheduled != after.Status.Scheduled || before.Status.ActiveSchedule != after.Status.ActiveSchedule
+	}}
+}
+
+func bundleOf(_ context.Context, object client.Object) []reconcile.Request {
+	labels := object.GetLabels()
+	if labels[fleet.BundleLabel] == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{
+		Namespace: labels[fleet.BundleNamespaceLabel], Name: labels[fleet.BundleLabel],
+	}}}
+}
+
+// bundlesReaching lists the bundles that may reach the clusters of an object's namespace.
+func (r *Reconciler) bundlesReaching(ctx context.Context, object client.Object) []reconcile.Request {
+	requests := r.bundlesIn(ctx, object.GetNamespace())
+	return append(requests, r.bundlesMapped(ctx, object)...)
+}
+
+// bundlesBeside lists the bundles of a mapping's namespace.
+func (r *Reconciler) bundlesBeside(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.bundlesIn(ctx, object.GetNamespace())
+}
+
+// bundlesMapped lists the bundles of all namespaces with a mapping: any of them may reach further.
+func (r *Reconciler) bundlesMapped(ctx context.Context, _ client.Object) []reconcile.Request {
+	var mappings fleet.BundleNamespaceMappingList
+	if err := r.Client.List(ctx, &mappings); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list bundlenamespacemappings")
+		return nil
+	}
+	seen := map[string]bool{}
+	var requests []reconcile.Request
+	for i := range mappings.Items {
+		namespace := mappings.Items[i].Namespace
+		if !seen[namespace] {
+			seen[namespace] = true
+			requests = append(requests, r.bundlesIn(ctx, namespace)...)
+		}
+	}
+	return requests
+}
+
+func (r *Reconciler) bundlesIn(ctx context.Context, namespace string) []reconcile.Request {
+	var list fleet.BundleList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list bundles", "namespace", namespace)
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}

@@ -1,0 +1,118 @@
+package controller
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+)
+
+// Register adds the controller to a manager. Changes of the numbers of a GitRepo's deployments arrive
+// through rollups.
+func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
+	r.announcements = make(chan event.TypedGenericEvent[types.NamespacedName], 1024)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("gitrepo").
+		For(&fleet.GitRepo{}, builder.WithPredicates(specOrLabels())).
+		Watches(&fleet.Bundle{}, handler.EnqueueRequestsFromMapFunc(repoOf), builder.WithPredicates(bundleTouched())).
+		WatchesRawSource(rollups).
+		WatchesRawSource(source.Channel(r.announcements, announcementHandler())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// Notify tells the controller that a webhook announced a commit for a GitRepo.
+func (r *Reconciler) Notify(ctx context.Context, key types.NamespacedName, commit string) {
+	r.inbox.put(key, commit)
+	select {
+	case r.announcements <- event.TypedGenericEvent[types.NamespacedName]{Object: key}:
+	case <-ctx.Done():
+	}
+}
+
+func announcementHandler() handler.TypedEventHandler[types.NamespacedName, reconcile.Request] {
+	return handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
+		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			queue.Add(reconcile.Request{NamespacedName: e.Object})
+		},
+	}
+}
+
+// specOrLabels lets through what a source depends on, not our own status writes.
+func specOrLabels() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{},
+		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		}})
+}
+
+// bundleTouched lets through what may need the source's Bundle to be restored, and what the Bundle says of
+// itself.
+func bundleTouched() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, _ := e.ObjectOld.(*fleet.Bundle)
+			after, _ := e.ObjectNew.(*fleet.Bundle)
+			if before == nil || after == nil {
+				return false
+			}
+			was, _ := content.SummaryOf(before)
+			is, _ := content.SummaryOf(after)
+			return was != is || !maps.Equal(before.Labels, after.Labels) || !sameReadiness(before, after)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return true },
+	}
+}
+
+func sameReadiness(a, b *fleet.Bundle) bool {
+	x, y := status.ReadinessOf(a).Ready, status.ReadinessOf(b).Ready
+	if x == nil || y == nil {
+		return x == y
+	}
+	return x.Status == y.Status && x.Reason == y.Reason && x.Message == y.Message
+}
+
+func repoOf(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetLabels()[fleet.RepoLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// announce writes an event when something new was seen or went wrong.
+func (r *Reconciler) announce(repo *fleet.GitRepo, known *progress) {
+	problem := problemOf(known)
+	told := known.seen
+	if problem != nil {
+		told = problem.Error()
+	}
+	if told == known.told || told == "" {
+		return
+	}
+	known.told = told
+	switch {
+	case known.lookErr != nil:
+		r.Events.Eventf(repo, nil, corev1.EventTypeWarning, "FailedToCheckCommit", "Poll", "%s", messageOf(problem))
+	case problem != nil:
+		r.Events.Eventf(repo, nil, corev1.EventTypeWarning, "Failed", "Read", "%s", messageOf(problem))
+	case known.seen != repo.Status.PollingCommit:
+		r.Events.Eventf(repo, nil, corev1.EventTypeNormal, "GotNewCommit", "Poll", "commit %s", known.seen)
+	}
+}
