@@ -95,6 +95,11 @@ func (f *finisher) collect(rendered []byte) ([]manifest.Object, error) {
 
 // complete puts an object where the options want it and marks it.
 func (f *finisher) complete(object manifest.Object, scopes scopes) error {
+	if name, ok, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "name"); ok && name != nil {
+		if _, isText := name.(string); !isText {
+			return fmt.Errorf("%s: metadata.name of %s is no text; quote it", object.Origin, object.GetKind())
+		}
+	}
 	if object.GetName() == "" {
 		return fmt.Errorf("%s: %s has no metadata.name", object.Origin, object.GetKind())
 	}

@@ -38,6 +38,12 @@ func File(tree map[string][]byte, dir string) string {
 // relative slash paths; leading ".." reach folders beside the bundle. The input, when not empty, is added
 // as the first resource. The context ends the wait for other builds, not a build that has begun.
 func Build(ctx context.Context, tree map[string][]byte, dir string, input []byte) ([]byte, error) {
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for kustomize: %w", ctx.Err())
+	}
 	dir = path.Clean(dir)
 	if err := checkLocal(tree, dir); err != nil {
 		return nil, err
@@ -52,12 +58,6 @@ func Build(ctx context.Context, tree map[string][]byte, dir string, input []byte
 		if err := memory.WriteFile(path.Join(root, name), data); err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-	}
-	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for kustomize: %w", ctx.Err())
 	}
 	return run(memory, root, dir)
 }
@@ -135,8 +135,11 @@ func withInput(tree map[string][]byte, dir string, input []byte) (map[string][]b
 	return files, nil
 }
 
-// quotedPatch is Kustomize's repetition of a patch that it cannot read, which may hold a secret.
-var quotedPatch = regexp.MustCompile(`(?s)from \[.*\]`)
+// Kustomize repeats a patch and a plugin's configuration that it cannot read, either of which may hold a secret.
+var (
+	quotedPatch  = regexp.MustCompile(`(?s)from \[.*\]`)
+	quotedPlugin = regexp.MustCompile("(?s) with config: `.*`")
+)
 
 // shorten takes the mount point out of Kustomize's message and keeps it to a length that fits a condition.
 func shorten(message, root string) string {
@@ -148,6 +151,7 @@ func shorten(message, root string) string {
 		message = message[:cut] + message[cut+len("accumulation err='"):]
 	}
 	message = quotedPatch.ReplaceAllString(message, "from the patch")
+	message = quotedPlugin.ReplaceAllString(message, "")
 	if len(message) > limit {
 		message = message[:limit] + "…"
 	}

@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
+	"sigs.k8s.io/kustomize/api/provider"
+	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/yaml"
 )
 
@@ -26,12 +27,16 @@ var plugins = []string{"generators", "transformers", "validators"}
 type checker struct {
 	tree    map[string][]byte
 	visited map[string]bool
+	// inline reads the configuration of a plugin exactly as Kustomize will.
+	inline *resmap.Factory
 }
 
 // checkLocal returns an error when the build of dir would leave the tree. Kustomize itself reads a URL
-// wherever it expects a file, and clones whatever looks like a git address, so every entry is looked at before it starts.
+// wherever it expects a file, and clones whatever looks like a git address, so every entry is looked at
+// before it starts.
 func checkLocal(tree map[string][]byte, dir string) error {
-	return (&checker{tree: tree, visited: map[string]bool{}}).folder(dir)
+	inline := resmap.NewFactory(provider.NewDefaultDepProvider().GetResourceFactory())
+	return (&checker{tree: tree, visited: map[string]bool{}, inline: inline}).folder(dir)
 }
 
 func (c *checker) folder(dir string) error {
@@ -47,25 +52,28 @@ func (c *checker) folder(dir string) error {
 	if err := yaml.Unmarshal(c.tree[name], &fields); err != nil {
 		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
 	}
-	if err := noRemoteFile(name, fields); err != nil {
-		return err
-	}
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		isPlugin := isOneOf(field, plugins)
 		if !isPlugin && !isOneOf(field, bases) {
 			continue
 		}
-		if err := c.entries(dir, name, field, fields[field]); err != nil {
-			return err
-		}
-		if !isPlugin {
-			continue
-		}
-		if err := c.pluginFiles(dir, fields[field]); err != nil {
-			return err
+		values, _ := fields[field].([]any)
+		for i, value := range values {
+			entry, ok := value.(string)
+			if !ok {
+				continue
+			}
+			at := fmt.Sprintf("%s: %s[%d]", name, field, i)
+			check := c.base
+			if isPlugin {
+				check = c.plugin
+			}
+			if err := check(dir, at, entry); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return noRemoteFile(name, fields)
 }
 
 // isOneOf compares names of fields as Kustomize does, whose decoder ignores case.
@@ -73,58 +81,67 @@ func isOneOf(field string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, field) })
 }
 
-// entries checks the addresses of one field and follows those that are folders.
-func (c *checker) entries(dir, name, field string, list any) error {
-	values, _ := list.([]any)
-	for i, value := range values {
-		entry, ok := value.(string)
-		if !ok || strings.Contains(entry, "\n") {
-			continue
+// base checks an entry that is a file or a folder, and follows folders.
+func (c *checker) base(dir, at, entry string) error {
+	if err := checkAddress(at, entry); err != nil {
+		return err
+	}
+	target := path.Join(dir, entry)
+	if c.tree[target] != nil {
+		return nil
+	}
+	return c.folder(target)
+}
+
+// plugin checks an entry that configures plugins: written into the kustomization, or a file. A folder
+// is refused, since what it builds to is known only when Kustomize reads the files it names.
+func (c *checker) plugin(dir, at, entry string) error {
+	if configurations, err := c.inline.NewResMapFromBytes([]byte(entry)); err == nil {
+		return c.configurations(at, configurations)
+	}
+	if err := checkAddress(at, entry); err != nil {
+		return err
+	}
+	target := path.Join(dir, entry)
+	data := c.tree[target]
+	if data == nil {
+		if File(c.tree, target) != "" {
+			return fmt.Errorf("%s is a folder; name the files that configure plugins", at)
 		}
-		if isRemote(entry) {
-			return fmt.Errorf("%s: %s[%d] is %s: nothing is read from other places than the repository; add the base to it",
-				name, field, i, withoutLogin(entry))
+		return nil
+	}
+	configurations, err := c.inline.NewResMapFromBytes(data)
+	if err != nil {
+		// Kustomize reads it by the same function and says what is wrong.
+		return nil
+	}
+	return c.configurations(target, configurations)
+}
+
+func (c *checker) configurations(at string, configurations resmap.ResMap) error {
+	for _, resource := range configurations.Resources() {
+		text, err := resource.AsYAML()
+		if err != nil {
+			return fmt.Errorf("%s: a plugin's configuration is not readable", at)
 		}
-		if path.IsAbs(entry) {
-			return fmt.Errorf("%s: %s[%d] is an absolute path", name, field, i)
+		var fields map[string]any
+		if err := yaml.Unmarshal(text, &fields); err != nil {
+			return fmt.Errorf("%s: a plugin's configuration is not readable", at)
 		}
-		target := path.Join(dir, entry)
-		if c.tree[target] != nil {
-			continue
-		}
-		if err := c.folder(target); err != nil {
+		if err := noRemoteFile(at, fields); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pluginFiles checks the configurations of plugins for remote files: those written into the
-// kustomization and those in files.
-func (c *checker) pluginFiles(dir string, list any) error {
-	values, _ := list.([]any)
-	for _, value := range values {
-		entry, ok := value.(string)
-		if !ok {
-			continue
-		}
-		name, text := path.Join(dir, entry), []byte(entry)
-		if data := c.tree[name]; data != nil {
-			text = data
-		} else if !strings.Contains(entry, "\n") {
-			continue
-		} else {
-			name = File(c.tree, dir)
-		}
-		for _, document := range manifest.Split(text) {
-			documents, err := manifest.Decode(document)
-			if err != nil {
-				return fmt.Errorf("%s, document %d: %w", name, document.Number, err)
-			}
-			if err := noRemoteFile(name, documents); err != nil {
-				return err
-			}
-		}
+func checkAddress(at, entry string) error {
+	if isRemote(entry) {
+		return fmt.Errorf("%s is %s: nothing is read from other places than the repository; add the base to it",
+			at, withoutLogin(entry))
+	}
+	if path.IsAbs(entry) {
+		return fmt.Errorf("%s is an absolute path", at)
 	}
 	return nil
 }
