@@ -187,7 +187,7 @@ func lines(data []byte, chart string) []byte {
 				return out
 			}
 			indent = depth
-			if key := strings.Trim(strings.TrimSuffix(string(content), ":"), `"'`); key == chart && content[len(content)-1] == ':' {
+			if isKey(content, chart) {
 				out = append([]byte("entries:\n"), line...)
 			}
 		case out != nil:
@@ -195,6 +195,12 @@ func lines(data []byte, chart string) []byte {
 		}
 	}
 	return out
+}
+
+// isKey says that a line is the key and nothing else, quoted or not.
+func isKey(line []byte, key string) bool {
+	text, found := strings.CutSuffix(string(line), ":")
+	return found && (text == key || text == `"`+key+`"` || text == "'"+key+"'")
 }
 
 // fromWeb fetches an archive by its URL.

@@ -27,15 +27,7 @@ func (p *parser) convert(node *yaml.Node, want reflect.Type, path string, depth 
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
-	p.nodes++
-	if p.nodes > maxNodes || depth > maxDepth {
-		if p.nodes == maxNodes+1 || depth > maxDepth {
-			p.fail(node, "the document is too large or nested too deeply")
-			p.nodes = maxNodes + 2
-		}
-		return nil
-	}
-	if isNull(node) {
+	if !p.admit(node, depth) || isNull(node) {
 		return nil
 	}
 	if want.Name() == genericMap {
@@ -56,6 +48,18 @@ func (p *parser) convert(node *yaml.Node, want reflect.Type, path string, depth 
 		return p.free(node, path, depth)
 	}
 	return p.scalar(node, want, path)
+}
+
+// admit counts a node; false says that the document is over its limits, which is reported once.
+func (p *parser) admit(node *yaml.Node, depth int) bool {
+	if p.nodes++; p.nodes <= maxNodes && depth <= maxDepth {
+		return true
+	}
+	if !p.overflown {
+		p.overflown = true
+		p.fail(node, "the document is too large or nested too deeply")
+	}
+	return false
 }
 
 // text returns a scalar as it was written.
@@ -159,7 +163,7 @@ func (p *parser) mapping(node *yaml.Node, element reflect.Type, path string, dep
 		return nil
 	}
 	out := map[string]any{}
-	for _, pair := range p.pairs(node, element == anyType) {
+	for _, pair := range p.pairs(node, element == anyType, depth) {
 		at := join(path, pair.name)
 		p.positions[at] = pair.key
 		out[pair.name] = p.convert(pair.value, element, at, depth+1)

@@ -20,7 +20,7 @@ type fieldSet map[string]reflect.Type
 
 // pairs returns the entries of a mapping in order; own keys win over merged ones (<<).
 // Keys of free-form mappings are resolved like values, so that "on" and true are the same key.
-func (p *parser) pairs(node *yaml.Node, resolve bool) []pair {
+func (p *parser) pairs(node *yaml.Node, resolve bool, depth int) []pair {
 	var out []pair
 	seen := map[string]*yaml.Node{}
 	var merged []*yaml.Node
@@ -49,26 +49,25 @@ func (p *parser) pairs(node *yaml.Node, resolve bool) []pair {
 		out = append(out, pair{name, key, value})
 	}
 	for _, source := range merged {
-		out = p.merge(out, seen, source, resolve)
+		out = p.merge(out, seen, source, resolve, depth+1)
 	}
 	return out
 }
 
-func (p *parser) merge(out []pair, seen map[string]*yaml.Node, source *yaml.Node, resolve bool) []pair {
+func (p *parser) merge(out []pair, seen map[string]*yaml.Node, source *yaml.Node, resolve bool, depth int) []pair {
 	if source.Kind == yaml.AliasNode {
 		source = source.Alias
 	}
-	p.nodes++
-	if p.nodes > maxNodes {
+	if !p.admit(source, depth) {
 		return out
 	}
 	switch source.Kind {
 	case yaml.SequenceNode:
 		for _, item := range source.Content {
-			out = p.merge(out, seen, item, resolve)
+			out = p.merge(out, seen, item, resolve, depth+1)
 		}
 	case yaml.MappingNode:
-		for _, entry := range p.pairs(source, resolve) {
+		for _, entry := range p.pairs(source, resolve, depth) {
 			if seen[entry.name] == nil {
 				seen[entry.name] = entry.key
 				out = append(out, entry)
@@ -98,7 +97,7 @@ func (p *parser) object(node *yaml.Node, want reflect.Type, path string, depth i
 	}
 	known := p.known(want)
 	out := map[string]any{}
-	for _, entry := range p.pairs(node, false) {
+	for _, entry := range p.pairs(node, false, depth) {
 		name, field := p.field(known, entry, path)
 		if field == nil {
 			continue

@@ -17,7 +17,7 @@ const (
 
 	// maxSize bounds the file, in bytes, and maxNodes what aliases make of it.
 	maxSize  = 4 << 20
-	maxNodes = 500_000
+	maxNodes = 200_000
 	maxDepth = 200
 )
 
@@ -59,6 +59,7 @@ type parser struct {
 	warnings  []Warning
 	problems  []error
 	nodes     int
+	overflown bool
 }
 
 // document returns the first document's root, or nil when there is nothing in it.
@@ -71,7 +72,7 @@ func (p *parser) document(data []byte) (*yaml.Node, error) {
 		}
 		return nil, err
 	}
-	if err := decoder.Decode(&next); err == nil && len(next.Content) > 0 {
+	if err := decoder.Decode(&next); err == nil && len(next.Content) > 0 && !isNull(next.Content[0]) {
 		p.warn(next.Content[0], "only the first document of the file is read, and this is another one")
 	} else if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

@@ -1,0 +1,183 @@
+package fleetyaml
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/google/go-cmp/cmp"
+)
+
+const path = "app/fleet.yaml"
+
+func warningsOf(warnings []Warning) []string {
+	var out []string
+	for _, warning := range warnings {
+		out = append(out, warning.String())
+	}
+	return out
+}
+
+func TestParseWarnings(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"nothing":             {"", nil},
+		"comment":             {"# nothing\n", nil},
+		"null":                {"null\n", nil},
+		"known":               {"name: a\nhelm:\n  values:\n    whatever: {it: is}\nannotations: {a: b}\n", nil},
+		"near":                {"defaultNamespaces: x\n", []string{`app/fleet.yaml:1:1: unknown key "defaultNamespaces" is ignored; did you mean "defaultNamespace"?`}},
+		"deep":                {"targetCustomizations:\n- name: a\n  helm:\n    value: {}\n", []string{`app/fleet.yaml:4:5: unknown key "targetCustomizations[0].helm.value" is ignored; did you mean "values"?`}},
+		"in a selector":       {"targetCustomizations:\n- clusterSelector:\n    matchLabel: {a: b}\n", []string{`app/fleet.yaml:3:5: unknown key "targetCustomizations[0].clusterSelector.matchLabel" is ignored; did you mean "matchLabels"?`}},
+		"a level too high":    {"releaseName: x\n", []string{`app/fleet.yaml:1:1: unknown key "releaseName" is ignored; did you mean "helm.releaseName"?`}},
+		"nothing near":        {"somethingElseEntirely: x\n", []string{`app/fleet.yaml:1:1: unknown key "somethingElseEntirely" is ignored`}},
+		"other case":          {"defaultnamespace: x\n", []string{`app/fleet.yaml:1:1: "defaultnamespace" is read as "defaultNamespace"; write it so`}},
+		"of the engine":       {"resources: []\nvaluesHash: x\n", []string{`app/fleet.yaml:1:1: "resources" is set by the engine and not read from here`, `app/fleet.yaml:2:1: "valuesHash" is set by the engine and not read from here`}},
+		"metadata":            {"finalizers: [x]\n", []string{`app/fleet.yaml:1:1: unknown key "finalizers" is ignored`}},
+		"reserved label":      {"labels:\n  fleet.cattle.io/commit: x\n  ok: y\n", []string{`app/fleet.yaml:2:3: labels: "fleet.cattle.io/commit" is reserved for the engine and left out`}},
+		"reserved annotation": {"annotations: {objectset.rio.cattle.io/id: x}\n", []string{`app/fleet.yaml:1:15: annotations: "objectset.rio.cattle.io/id" is reserved for the engine and left out`}},
+		"second document":     {"name: a\n---\nname: b\n", []string{`app/fleet.yaml:3:1: only the first document of the file is read, and this is another one`}},
+		"end of document":     {"name: a\n---\n", nil},
+		"scan without image":  {"imageScans: [{tagName: a}]\n", []string{`app/fleet.yaml:1:14: imageScans[0] has no image and is left out`}},
+		"empty list":          {"overrideTargets: []\n", []string{`app/fleet.yaml:1:1: an empty overrideTargets overrides nothing; the GitRepo's targets apply`}},
+		"nothing to override": {"overrideTargets:\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, warnings, err := Parse([]byte(test.text), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, warningsOf(warnings)); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"syntax":               {"a: [\n", []string{"app/fleet.yaml", "line"}},
+		"no mapping":           {"- a\n", []string{"app/fleet.yaml:1:1: the file: want a mapping"}},
+		"text for a mapping":   {"a: b\nhelm: c\n", []string{`app/fleet.yaml:2:7: helm: want a mapping of keys to values, got "c"`}},
+		"mapping for a text":   {"name: {a: b}\n", []string{"app/fleet.yaml:1:7: name: want a text, got a mapping"}},
+		"text for a list":      {"helm: {valuesFiles: a.yaml}\n", []string{"helm.valuesFiles: want a list"}},
+		"text for a number":    {"helm: {timeoutSeconds: 5m}\n", []string{`helm.timeoutSeconds: want a whole number, got "5m"`}},
+		"text for a truth":     {"paused: maybe\n", []string{`paused: want true or false, got "maybe"`}},
+		"quoted truth":         {"paused: 'true'\n", []string{`paused: want true or false`}},
+		"list for values":      {"helm: {values: [a]}\n", []string{"helm.values: want a mapping"}},
+		"twice":                {"name: a\nhelm:\n  chart: a\n  chart: b\n", []string{`app/fleet.yaml:4:3: "chart" is set twice, first in line 3`}},
+		"twice in values":      {"helm:\n  values:\n    a: 1\n    a: 2\n", []string{`:4:5: "a" is set twice`}},
+		"twice in another way": {"helm:\n  values:\n    on: 1\n    true: 2\n", []string{`:4:5: "true" is set twice`}},
+		"twice in other case":  {"name: a\nNAME: b\n", []string{`"name" is set twice`}},
+		"more than one":        {"helm: c\nname: [a]\n", []string{"helm: want", "name: want"}},
+		"unknown state":        {"dependsOn:\n- name: a\n  acceptedStates: [Ready, Fine]\n", []string{`app/fleet.yaml:3:27: dependsOn[0].acceptedStates[1]: "Fine" is no state`}},
+		"dependency on nobody": {"dependsOn: [{acceptedStates: [Ready]}]\n", []string{"dependsOn[0]: needs a name or a selector"}},
+		"mode":                 {"targetCustomizationMode: SomeMatches\n", []string{"FirstMatch or AllMatches", "SomeMatches"}},
+		"name":                 {"name: Not_A_Name\n", []string{`app/fleet.yaml:1:1: name: "Not_A_Name" cannot name a Bundle`}},
+		"long name":            {"name: " + strings.Repeat("a", 64) + "\n", []string{"cannot name a Bundle"}},
+		"label value":          {"labels: {a: 'b c'}\n", []string{"labels.a: the value is not valid"}},
+		"label key":            {"labels: {'a b': c}\n", []string{`labels: the key "a b" is not valid`}},
+		"release name":         {"targetCustomizations: [{helm: {releaseName: A_b}}]\n", []string{`targetCustomizations[0].helm.releaseName: "A_b" cannot name a Helm release`}},
+		"selector":             {"overrideTargets: [{clusterSelector: {matchExpressions: [{key: a, operator: Like}]}}]\n", []string{"overrideTargets[0].clusterSelector", "Like"}},
+		"amount":               {"rolloutStrategy: {maxUnavailable: half}\n", []string{`rolloutStrategy.maxUnavailable: want a number or a percentage such as 25%, got "half"`}},
+		"partition's amount":   {"rolloutStrategy: {partitions: [{maxUnavailable: -1}]}\n", []string{"partitions[0].maxUnavailable"}},
+		"scan without a tag":   {"imageScans: [{image: a}]\n", []string{"imageScans[0]: needs a tagName"}},
+		"bad duration":         {"imageScans: [{image: a, tagName: b, interval: 5d}]\n", []string{"5d"}},
+		"merge of a text":      {"helm: {<<: a}\n", []string{"a merge key needs a mapping"}},
+		"undefined alias":      {"helm: *a\n", []string{"app/fleet.yaml"}},
+		"key that is a list":   {"helm: {values: {[a]: b}}\n", []string{"a key must be a text"}},
+		"deep":                 {"helm: {values: {a: " + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "}}", []string{"nested too deeply"}},
+		"aliases without end":  {bomb(), []string{"too large"}},
+		"merge of itself":      {"helm: {values: &a {<<: *a}}\n", []string{"nested too deeply"}},
+		"alias of itself":      {"helm: {values: &a {b: *a}}\n", []string{"nested too deeply"}},
+		"too large":            {strings.Repeat("#", maxSize+1), []string{"limit"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := Parse([]byte(test.text), path)
+			if fault.ClassOf(err) != fault.Stalled || fault.ReasonOf(err) != ReasonInvalid {
+				t.Fatalf("got %v, want a stalled error", err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// bomb is a document that aliases itself into billions of nodes.
+func bomb() string {
+	var text strings.Builder
+	text.WriteString("helm:\n  values:\n    a0: &a0 [x, x, x, x, x, x, x, x, x]\n")
+	for i := range 9 {
+		from := string(rune('0' + i))
+		text.WriteString("    a" + string(rune('1'+i)) + ": &a" + string(rune('1'+i)) + " [" + strings.TrimSuffix(strings.Repeat("*a"+from+", ", 9), ", ") + "]\n")
+	}
+	return text.String()
+}
+
+// Text stays text where a text is wanted; values mean what they mean to Helm.
+func TestParseScalars(t *testing.T) {
+	file, warnings, err := Parse([]byte(`
+name: 123
+labels: {a: yes, b: 1.10, c: 010, d: 2020-01-01, e: null, f: ~}
+forceSyncGeneration: 12
+keepResources: yes
+createNamespace: false
+rolloutStrategy: {maxUnavailable: 10%, maxNew: 3, maxUnavailablePartitions: 2}
+helm:
+  version: 1.20
+  templateValues: {x: 1e3}
+  values:
+    plain: [1, -2, 1.50, 1e3, 0x10, 010, yes, off, "yes", '1', !!str 5, 2020-01-01, ~, null, 1_000, .inf-like, 12345678901234567890]
+    base: &base {a: 1, b: 2}
+    merged: {<<: *base, b: 3}
+    block: |
+      yes
+    1: one
+    yes: two
+`), path)
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	want := map[string]string{"a": "yes", "b": "1.10", "c": "010", "d": "2020-01-01", "e": "", "f": ""}
+	if diff := cmp.Diff(want, file.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if file.Name != "123" || file.Helm.Version != "1.20" || file.Helm.TemplateValues["x"] != "1e3" {
+		t.Errorf("name %q, version %q, template %q", file.Name, file.Helm.Version, file.Helm.TemplateValues["x"])
+	}
+	if file.ForceSyncGeneration != 12 || !file.KeepResources || *file.CreateNamespace {
+		t.Errorf("generation %d, keep %v, create %v", file.ForceSyncGeneration, file.KeepResources, *file.CreateNamespace)
+	}
+	strategy := file.RolloutStrategy
+	if strategy.MaxUnavailable.StrVal != "10%" || *strategy.MaxNew != 3 || strategy.MaxUnavailablePartitions.IntVal != 2 {
+		t.Errorf("strategy %+v", strategy)
+	}
+	values, err := json.Marshal(file.Helm.Values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantValues := `{"1":"one","base":{"a":1,"b":2},"block":"yes\n","merged":{"a":1,"b":3},` +
+		`"plain":[1,-2,1.5,1000,16,8,true,false,"yes","1","5","2020-01-01",null,null,1000,".inf-like",12345678901234567000],"true":"two"}`
+	if diff := cmp.Diff(wantValues, string(values)); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
+
+func TestReserved(t *testing.T) {
+	for key, want := range map[string]bool{
+		"fleet.cattle.io/x": true, "management.cattle.io/x": true, "objectset.rio.cattle.io/x": true,
+		"fleet.cattle.io": false, "app": false, "cattle.io/x": false,
+	} {
+		if got := Reserved(key); got != want {
+			t.Errorf("%s: %v, want %v", key, got, want)
+		}
+	}
+}
