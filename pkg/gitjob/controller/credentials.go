@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
 )
@@ -46,20 +45,16 @@ func (r *Reconciler) gitSource(ctx context.Context, repo *fleet.GitRepo) (git.So
 
 // secret returns the GitRepo's credentials, or nil when it has none.
 func (r *Reconciler) secret(ctx context.Context, repo *fleet.GitRepo) (*corev1.Secret, error) {
-	name := repo.Spec.ClientSecretName
-	if name == "" {
-		name = defaultSecret
+	if repo.Spec.ClientSecretName != "" {
+		return r.namedSecret(ctx, repo, "clientSecretName", repo.Spec.ClientSecretName)
 	}
 	var secret corev1.Secret
-	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: repo.Namespace, Name: name}, &secret)
-	switch {
-	case err == nil:
-		return &secret, nil
-	case apierrors.IsNotFound(err) && repo.Spec.ClientSecretName == "":
+	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: repo.Namespace, Name: defaultSecret}, &secret)
+	if apierrors.IsNotFound(err) {
 		return nil, nil
-	case apierrors.IsNotFound(err):
-		return nil, fault.New(fault.Stalled, "SecretNotFound",
-			"Secret %s/%s named by spec.clientSecretName does not exist; create it or correct the name", repo.Namespace, name)
 	}
-	return nil, fmt.Errorf("read Secret %s/%s: %w", repo.Namespace, name, err)
+	if err != nil {
+		return nil, fmt.Errorf("read Secret %s/%s: %w", repo.Namespace, defaultSecret, err)
+	}
+	return &secret, nil
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/bundle"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/store"
@@ -44,8 +44,8 @@ type Reconciler struct {
 	// Reader reads from the API server: Secrets, and Bundles with their files.
 	Reader client.Reader
 	Git    Git
-	// Charts returns where charts of a GitRepo come from.
-	Charts  func(ctx context.Context, repo *fleet.GitRepo) (bundle.Charts, error)
+	// Fetcher gets charts that are not in the repository.
+	Fetcher *fetch.Fetcher
 	Rollups Rollups
 	Events  events.EventRecorder
 	// HostKeys returns the SSH host keys trusted for repositories whose Secret names none.

@@ -173,10 +173,11 @@ func (r *Reconciler) wantedBundles(ctx context.Context, repo *fleet.GitRepo, com
 		return nil, nil, err
 	}
 	defer func() { _ = tree.Close() }()
-	charts, err := r.Charts(ctx, repo)
+	charts, err := r.charts(ctx, repo)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer charts.Close()
 	result, err := bundle.Read(ctx, tree, request(repo, commit), charts)
 	if err == nil {
 		err = result.Err()
@@ -187,6 +188,8 @@ func (r *Reconciler) wantedBundles(ctx context.Context, repo *fleet.GitRepo, com
 	var want []wanted
 	var problems []error
 	for _, made := range result.Bundles {
+		// The bundle controller needs it, and would have to write the bundle once more.
+		made.Object.Finalizers = []string{fleet.BundleFinalizer}
 		summary, err := content.Summarize(made.Object.Spec)
 		problems = append(problems, err)
 		want = append(want, wanted{bundle: made.Object, values: made.Values, summary: summary})

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	bundlecontroller "github.com/fairlead-dev/fairlead/pkg/bundle/controller"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch"
+	clustercontroller "github.com/fairlead-dev/fairlead/pkg/cluster/controller"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	gitcontroller "github.com/fairlead-dev/fairlead/pkg/gitjob/controller"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+)
+
+// statusInterval is how often one object's status is written at most.
+const statusInterval = time.Second
+
+// hub is the manager with everything that runs in it.
+type hub struct {
+	manager.Manager
+	settings *settings
+	config   hubConfig
+	git      *git.Service
+	feed     *feed.Feed
+}
+
+// hubConfig is the part of the ConfigMap fleet-controller that is read here.
+type hubConfig struct {
+	GitClientTimeout string `json:"gitClientTimeout"`
+}
+
+func newHub(ctx context.Context, settings *settings) (*hub, error) {
+	ctrl.SetLogger(logger(settings))
+	klog.SetLogger(ctrl.Log)
+	config, err := restConfig(settings.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, managerOptions(settings))
+	if err != nil {
+		return nil, fmt.Errorf("start the manager: %w", err)
+	}
+	h := &hub{Manager: mgr, settings: settings}
+	h.feed = feed.New(mgr.GetCache(), statusInterval, time.Now)
+	if err := mgr.Add(h.feed); err != nil {
+		return nil, err
+	}
+	if err := h.readConfig(ctx); err != nil {
+		return nil, err
+	}
+	steps := []func() error{h.addClusters, h.addBundles, h.addProbes}
+	if !settings.disableGitops {
+		steps = append(steps, h.addGitRepos)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// restConfig returns the hub's address and identity. The API server decides how fast is too fast, by
+// priority and fairness, not the client.
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the hub: %w", err)
+	}
+	config.QPS = -1
+	config.UserAgent = "fleet-controller"
+	return config, nil
+}
+
+func managerOptions(settings *settings) ctrl.Options {
+	metrics := settings.metricsAddress
+	if settings.disableMetrics {
+		metrics = "0"
+	}
+	return ctrl.Options{
+		Scheme:                        scheme(),
+		Metrics:                       metricsserver.Options{BindAddress: metrics},
+		HealthProbeBindAddress:        settings.healthAddress,
+		LeaderElection:                settings.leaderElect,
+		LeaderElectionID:              "fleet-controller-leader-election-shard",
+		LeaderElectionNamespace:       settings.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &settings.leaseDuration,
+		RenewDeadline:                 &settings.renewDeadline,
+		RetryPeriod:                   &settings.retryPeriod,
+		Cache:                         cacheOptions(),
+		Client: client.Options{Cache: &client.CacheOptions{
+			DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &fleet.Content{}},
+		}},
+	}
+}
+
+func scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err) // two kinds of one name in this program
+		}
+	}
+	return scheme
+}
+
+// cacheOptions keep what takes much memory and is not needed out of caches.
+func cacheOptions() cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&fleet.Bundle{}: {Transform: func(object any) (any, error) {
+				if bundle, ok := object.(*fleet.Bundle); ok {
+					return bundle, content.Trim(bundle)
+				}
+				return object, nil
+			}},
+		},
+	}
+}
+
+func (h *hub) run(ctx context.Context) error {
+	if h.git != nil {
+		defer func() { _ = h.git.Close() }()
+	}
+	return h.Start(ctx)
+}
+
+func (h *hub) readConfig(ctx context.Context) error {
+	var stored corev1.ConfigMap
+	err := h.GetAPIReader().Get(ctx, types.NamespacedName{Namespace: h.settings.namespace, Name: "fleet-controller"}, &stored)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ConfigMap %s/fleet-controller: %w", h.settings.namespace, err)
+	}
+	if text := stored.Data["config"]; text != "" {
+		if err := json.Unmarshal([]byte(text), &h.config); err != nil {
+			return fmt.Errorf("read ConfigMap %s/fleet-controller, key config: %w", h.settings.namespace, err)
+		}
+	}
+	return nil
+}
+
+func (h *hub) addClusters() error {
+	return clustercontroller.Register(h, clustercontroller.Options{
+		SystemNamespace:            h.settings.namespace,
+		Rollups:                    h.feed,
+		RollupEvents:               h.feed.Clusters(),
+		Workers:                    h.settings.clusterWorkers,
+		RequireTokenTTL:            h.settings.requireTokenTTL,
+		RefuseServiceAccountAgents: h.settings.refuseServiceAccount,
+	})
+}
+
+func (h *hub) addBundles() error {
+	reconciler := &bundlecontroller.Reconciler{
+		Client:  h.GetClient(),
+		Reader:  h.GetAPIReader(),
+		Rollups: h.feed,
+		Now:     time.Now,
+	}
+	return reconciler.Register(h, h.feed.Source(status.KindBundle), h.settings.bundleWorkers)
+}
+
+func (h *hub) addGitRepos() error {
+	service, err := git.New(git.Options{Dir: h.settings.cacheDir, Timeout: orDuration(h.config.GitClientTimeout, 0)})
+	if err != nil {
+		return fmt.Errorf("prepare git mirrors: %w", err)
+	}
+	h.git = service
+	reconciler := &gitcontroller.Reconciler{
+		Client:   h.GetClient(),
+		Reader:   h.GetAPIReader(),
+		Git:      service,
+		Fetcher:  fetch.New(fetch.Options{Dir: filepath.Join(h.settings.cacheDir, "charts"), Proxy: http.ProxyFromEnvironment}),
+		Rollups:  h.feed,
+		Events:   h.GetEventRecorder("fleet-controller"),
+		HostKeys: h.hostKeys,
+		Now:      time.Now,
+		Jitter:   rand.Float64,
+	}
+	if err := reconciler.Register(h, h.feed.Source(status.KindGitRepo), h.settings.gitRepoWorkers); err != nil {
+		return err
+	}
+	return h.serve(h.settings.webhookAddress, http.NotFoundHandler())
+}
+
+// hostKeys reads the ConfigMap known-hosts anew, so that an added key is trusted at the next look.
+func (h *hub) hostKeys(ctx context.Context) (credential.HostKeys, error) {
+	keys := credential.HostKeys{InsecureSkip: h.settings.skipHostKeys}
+	var stored corev1.ConfigMap
+	err := h.GetAPIReader().Get(ctx, types.NamespacedName{Namespace: h.settings.namespace, Name: "known-hosts"}, &stored)
+	if client.IgnoreNotFound(err) != nil {
+		return keys, fmt.Errorf("read ConfigMap %s/known-hosts: %w", h.settings.namespace, err)
+	}
+	keys.KnownHosts = stored.Data["known_hosts"]
+	return keys, nil
+}
+
+func (h *hub) addProbes() error {
+	if err := h.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return h.AddReadyzCheck("ping", healthz.Ping)
+}
+
+// serve runs an HTTP server inside the manager, on every replica: what it receives, any may pass on.
+func (h *hub) serve(address string, handler http.Handler) error {
+	if address == "0" || address == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("receive webhooks: %w", err)
+	}
+	return h.Add(&manager.Server{
+		Name:     "webhook",
+		Listener: listener,
+		Server: &http.Server{
+			Handler:           handler,
+			ReadHeaderTimeout: 5 * time.Second,
+			ReadTimeout:       30 * time.Second,
+			WriteTimeout:      10 * time.Second,
+			MaxHeaderBytes:    64 << 10,
+		},
+	})
+}
+
+func logger(settings *settings) logr.Logger {
+	return newLogger(settings.debug, settings.debugLevel)
+}

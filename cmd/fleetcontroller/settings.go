@@ -1,0 +1,104 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// settings are the flags; the variables of the chart give their defaults.
+type settings struct {
+	kubeconfig string
+	namespace  string
+
+	metricsAddress string
+	disableMetrics bool
+	healthAddress  string
+
+	disableGitops   bool
+	webhookAddress  string
+	unsignedWebhook bool
+	cacheDir        string
+	skipHostKeys    bool
+
+	requireTokenTTL      bool
+	refuseServiceAccount bool
+
+	leaderElect   bool
+	leaseDuration time.Duration
+	renewDeadline time.Duration
+	retryPeriod   time.Duration
+
+	gitRepoWorkers int
+	bundleWorkers  int
+	clusterWorkers int
+
+	debug      bool
+	debugLevel int
+}
+
+func defaults(env func(string) string) *settings {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	return &settings{
+		kubeconfig:     env("KUBECONFIG"),
+		namespace:      orText(env("NAMESPACE"), "cattle-fleet-system"),
+		cacheDir:       filepath.Join(cache, "fleet-controller"),
+		leaderElect:    true,
+		leaseDuration:  orDuration(env("CATTLE_ELECTION_LEASE_DURATION"), 30*time.Second),
+		renewDeadline:  orDuration(env("CATTLE_ELECTION_RENEW_DEADLINE"), 25*time.Second),
+		retryPeriod:    orDuration(env("CATTLE_ELECTION_RETRY_PERIOD"), 10*time.Second),
+		gitRepoWorkers: orNumber(env("GITREPO_RECONCILER_WORKERS"), 50),
+		bundleWorkers:  orNumber(env("BUNDLE_RECONCILER_WORKERS"), 50),
+		clusterWorkers: orNumber(env("CLUSTER_RECONCILER_WORKERS"), 4),
+	}
+}
+
+func (s *settings) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.kubeconfig, "kubeconfig", s.kubeconfig, "kubeconfig of the hub; empty means the pod's service account")
+	flags.StringVar(&s.namespace, "namespace", s.namespace, "namespace of the hub's own objects")
+	flags.StringVar(&s.metricsAddress, "metrics-bind-address", ":8081", "where metrics are served")
+	flags.BoolVar(&s.disableMetrics, "disable-metrics", false, "serve no metrics")
+	flags.StringVar(&s.healthAddress, "health-probe-bind-address", ":8082", "where /healthz and /readyz are served; 0 for nowhere")
+	flags.BoolVar(&s.disableGitops, "disable-gitops", false, "leave GitRepos to another process")
+	flags.StringVar(&s.webhookAddress, "listen", ":8080", "where webhooks are received; 0 for nowhere")
+	flags.BoolVar(&s.unsignedWebhook, "allow-unsigned-webhooks", false, "accept webhooks for which no secret is set; they can only cause a look at the repository")
+	flags.StringVar(&s.cacheDir, "cache-dir", s.cacheDir, "folder for git mirrors and charts")
+	flags.BoolVar(&s.skipHostKeys, "insecure-skip-host-key-checks", false, "accept SSH hosts that nobody vouches for")
+	flags.BoolVar(&s.requireTokenTTL, "require-token-ttl", false, "delete registration tokens that never expire")
+	flags.BoolVar(&s.refuseServiceAccount, "refuse-service-account-agents", false, "let only agents join that ask for a certificate")
+	flags.BoolVar(&s.leaderElect, "leader-elect", s.leaderElect, "work only while holding the lease")
+	flags.IntVar(&s.gitRepoWorkers, "gitrepo-workers", s.gitRepoWorkers, "GitRepos worked on at a time")
+	flags.IntVar(&s.bundleWorkers, "bundle-workers", s.bundleWorkers, "Bundles worked on at a time")
+	flags.IntVar(&s.clusterWorkers, "cluster-workers", s.clusterWorkers, "Clusters worked on at a time")
+	flags.BoolVar(&s.debug, "debug", false, "log more")
+	flags.IntVar(&s.debugLevel, "debug-level", 0, "how much more")
+}
+
+func orText(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
+}
+
+func orDuration(text string, fallback time.Duration) time.Duration {
+	duration, err := time.ParseDuration(text)
+	if err != nil || duration <= 0 {
+		return fallback
+	}
+	return duration
+}
+
+func orNumber(text string, fallback int) int {
+	number, err := strconv.Atoi(text)
+	if err != nil || number <= 0 {
+		return fallback
+	}
+	return number
+}
