@@ -1,0 +1,128 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+)
+
+// goneTimeout bounds the wait for an object that has to be gone before it can be created again.
+const goneTimeout = 30 * time.Second
+
+// Delete removes an object if it carries the claim's mark, or, for a hook, no other owner's. It returns
+// whether it was there to be removed. A kind that is gone has no objects.
+func (w *Writer) Delete(ctx context.Context, object *unstructured.Unstructured, claim Claim, policy metav1.DeletionPropagation) (bool, error) {
+	resource, err := w.resource(object, nil)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("delete %s: %w", manifest.KeyOf(object), err)
+	}
+	live, err := get(ctx, resource, object.GetName())
+	if err != nil {
+		return false, fmt.Errorf("delete %s: %w", manifest.KeyOf(object), classify(err))
+	}
+	if live == nil || live.GetDeletionTimestamp() != nil {
+		return false, nil
+	}
+	mine := claim.Owns(live)
+	if manifest.IsHook(object) {
+		mine = claim.CheckHook(live) == nil
+	}
+	if !mine {
+		return false, nil
+	}
+	if err := remove(ctx, resource, live, policy); err != nil {
+		return false, fmt.Errorf("delete %s: %w", manifest.KeyOf(object), classify(err))
+	}
+	return true, nil
+}
+
+// remove deletes exactly the object that was looked at.
+func remove(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
+	uid := live.GetUID()
+	err := resource.Delete(ctx, live.GetName(), metav1.DeleteOptions{
+		PropagationPolicy: &policy,
+		Preconditions:     &metav1.Preconditions{UID: &uid},
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// WaitGone returns when the object does not exist any more.
+func (w *Writer) WaitGone(ctx context.Context, object *unstructured.Unstructured, timeout time.Duration) error {
+	resource, err := w.resource(object, nil)
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return w.waitGone(ctx, resource, object, timeout)
+}
+
+func (w *Writer) waitGone(ctx context.Context, resource dynamic.ResourceInterface, object *unstructured.Unstructured, timeout time.Duration) error {
+	uid := object.GetUID()
+	return wait(ctx, resource, object, timeout, "is gone", func(live *unstructured.Unstructured) (bool, error) {
+		return live == nil || uid != "" && live.GetUID() != uid, nil
+	})
+}
+
+// WaitFor returns when the condition holds for the live object, which is nil while there is none.
+// The condition's own error ends the wait. What names the condition: "is ready".
+func (w *Writer) WaitFor(ctx context.Context, object *unstructured.Unstructured, timeout time.Duration, what string, condition func(live *unstructured.Unstructured) (bool, error)) error {
+	resource, err := w.resource(object, nil)
+	if err != nil {
+		return err
+	}
+	return wait(ctx, resource, object, timeout, what, condition)
+}
+
+func wait(ctx context.Context, resource dynamic.ResourceInterface, object *unstructured.Unstructured, timeout time.Duration, what string, condition func(*unstructured.Unstructured) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	byName := fields.OneTermEqualSelector("metadata.name", object.GetName()).String()
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = byName
+			return resource.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = byName
+			return resource.Watch(ctx, options)
+		},
+	}
+	listed := func(store cache.Store) (bool, error) {
+		if len(store.List()) > 0 {
+			return false, nil // the watch tells of it
+		}
+		return condition(nil)
+	}
+	_, err := watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, listed, func(event watch.Event) (bool, error) {
+		if event.Type == watch.Deleted {
+			return condition(nil)
+		}
+		live, _ := event.Object.(*unstructured.Unstructured)
+		return condition(live)
+	})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("gave up after %s waiting until %s %s: %w", timeout, manifest.KeyOf(object), what, err)
+	}
+	return err
+}

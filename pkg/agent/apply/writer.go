@@ -1,0 +1,292 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/csaupgrade"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
+	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+)
+
+// FieldManager owns every field a bundle sets.
+const FieldManager = "fleet-agent"
+
+// legacyManagers have written by update what a bundle now applies.
+var legacyManagers = sets.New("kubectl-client-side-apply", "kubectl-create", "helm", "fleetagent", FieldManager)
+
+// Action says what a write did.
+type Action string
+
+// The actions.
+const (
+	Created   Action = "Created"
+	Updated   Action = "Updated"
+	Unchanged Action = "Unchanged"
+	Replaced  Action = "Replaced"
+)
+
+// Result is the outcome of one write.
+type Result struct {
+	// Object is what the API server answered.
+	Object *unstructured.Unstructured
+	Action Action
+	// Merged says that the object was merged three ways because it cannot be applied; Note says why.
+	Merged bool
+	Note   string
+}
+
+// Writer writes objects as one identity. Its methods may be called from several goroutines.
+type Writer struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+	memory *Memory
+}
+
+// NewWriter returns a writer; the client decides as whom it writes.
+func NewWriter(client dynamic.Interface, mapper meta.RESTMapper, memory *Memory) *Writer {
+	return &Writer{client: client, mapper: mapper, memory: memory}
+}
+
+// Options of one write.
+type Options struct {
+	Claim Claim
+	// Mapping of the object's kind; nil asks the mapper.
+	Mapping *meta.RESTMapping
+	// Force replaces an object that cannot be changed in place.
+	Force bool
+	// Previous is what was applied before, for a three-way merge; nil means nothing.
+	Previous *unstructured.Unstructured
+}
+
+// Apply makes the live object what is desired and returns it. Only fields that the bundle sets are
+// touched; they are taken from whoever else set them.
+func (w *Writer) Apply(ctx context.Context, desired *unstructured.Unstructured, options Options) (Result, error) {
+	result, err := w.applyObject(ctx, desired, options)
+	if err != nil {
+		return result, fmt.Errorf("apply %s: %w", manifest.KeyOf(desired), classify(err))
+	}
+	if !result.Merged {
+		w.memory.Remember(options.Claim.SetHash, desired, result.Object)
+	}
+	return result, nil
+}
+
+func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstructured, options Options) (Result, error) {
+	resource, err := w.resource(desired, options.Mapping)
+	if err != nil {
+		return Result{}, err
+	}
+	live, err := w.free(ctx, resource, desired)
+	if err != nil {
+		return Result{}, err
+	}
+	if live == nil {
+		return w.send(ctx, resource, desired, nil, options)
+	}
+	check := options.Claim.Check
+	if manifest.IsHook(desired) {
+		check = options.Claim.CheckHook
+	}
+	if err := check(live); err != nil {
+		return Result{}, err
+	}
+	if options.Claim.Owns(live) && w.memory.Knows(options.Claim.SetHash, desired, live) {
+		return Result{Object: live, Action: Unchanged}, nil
+	}
+	if live, err = w.takeOver(ctx, resource, live); err != nil {
+		return Result{}, err
+	}
+	return w.send(ctx, resource, desired, live, options)
+}
+
+// free returns the live object or nil; one that is being deleted is waited for.
+func (w *Writer) free(ctx context.Context, resource dynamic.ResourceInterface, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, err := get(ctx, resource, desired.GetName())
+	if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
+		return live, err
+	}
+	if err := w.waitGone(ctx, resource, live, goneTimeout); err != nil {
+		return nil, fault.New(fault.Waiting, "Terminating", "the old object is still being deleted: %w", err)
+	}
+	return get(ctx, resource, desired.GetName())
+}
+
+// send applies, and falls back to what the API server accepts.
+func (w *Writer) send(ctx context.Context, resource dynamic.ResourceInterface, desired, live *unstructured.Unstructured, options Options) (Result, error) {
+	applied, err := serverSideApply(ctx, resource, desired, false)
+	switch {
+	case err == nil:
+		return Result{Object: applied, Action: actionOf(live, applied)}, nil
+	case cannotApply(err):
+		return w.merge(ctx, resource, desired, live, options.Previous, err)
+	case options.Force && live != nil && isImmutable(err):
+		return w.replace(ctx, resource, desired, live)
+	}
+	return Result{}, err
+}
+
+func actionOf(live, applied *unstructured.Unstructured) Action {
+	switch {
+	case live == nil:
+		return Created
+	case live.GetResourceVersion() == applied.GetResourceVersion():
+		return Unchanged
+	}
+	return Updated
+}
+
+// DryRun returns what the live object would become if desired were applied again.
+func (w *Writer) DryRun(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	resource, err := w.resource(desired, nil)
+	if err != nil {
+		return nil, err
+	}
+	return serverSideApply(ctx, resource, desired, true)
+}
+
+func serverSideApply(ctx context.Context, resource dynamic.ResourceInterface, desired *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(desired.Object)
+	if err != nil {
+		return nil, err
+	}
+	force := true
+	options := metav1.PatchOptions{FieldManager: FieldManager, Force: &force}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return resource.Patch(ctx, desired.GetName(), types.ApplyPatchType, data, options)
+}
+
+// takeOver gives the fields that legacy clients own by update to our manager, once.
+func (w *Writer) takeOver(ctx context.Context, resource dynamic.ResourceInterface, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply {
+			return live, nil
+		}
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, legacyManagers, FieldManager)
+	if err != nil || patch == nil {
+		return live, err
+	}
+	return resource.Patch(ctx, live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+}
+
+// replace deletes and creates an object that cannot be changed in place.
+func (w *Writer) replace(ctx context.Context, resource dynamic.ResourceInterface, desired, live *unstructured.Unstructured) (Result, error) {
+	if err := remove(ctx, resource, live, metav1.DeletePropagationBackground); err != nil {
+		return Result{}, err
+	}
+	if err := w.waitGone(ctx, resource, live, goneTimeout); err != nil {
+		return Result{}, err
+	}
+	created, err := serverSideApply(ctx, resource, desired, false)
+	return Result{Object: created, Action: Replaced}, err
+}
+
+// Get returns a live object, or nil when there is none.
+func (w *Writer) Get(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	resource, err := w.resource(object, nil)
+	if err != nil {
+		return nil, err
+	}
+	return get(ctx, resource, object.GetName())
+}
+
+func get(ctx context.Context, resource dynamic.ResourceInterface, name string) (*unstructured.Unstructured, error) {
+	live, err := resource.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// Compare returns the verdict on a live object: at once when it looks as it did when it was last in
+// sync, else by a dry run.
+func (w *Writer) Compare(ctx context.Context, claim Claim, desired, live *unstructured.Unstructured, rules diff.Rules) diff.Verdict {
+	if claim.Owns(live) && w.memory.Knows(claim.SetHash, desired, live) {
+		return diff.Verdict{State: diff.InSync}
+	}
+	if err := claim.Check(live); err != nil {
+		return diff.Verdict{State: diff.Foreign, Reason: Owner(live)}
+	}
+	restored, err := w.DryRun(ctx, desired)
+	if cannotApply(err) {
+		restored, err = merged(desired, live, desired)
+	}
+	if err != nil {
+		return diff.Verdict{State: diff.Unknown, Reason: fmt.Sprintf("compare %s: %v", manifest.KeyOf(desired), err)}
+	}
+	verdict := diff.Compare(live, restored, rules)
+	if verdict.State == diff.InSync && restored.GetResourceVersion() == live.GetResourceVersion() {
+		w.memory.Remember(claim.SetHash, desired, live)
+	}
+	return verdict
+}
+
+func (w *Writer) resource(object *unstructured.Unstructured, mapping *meta.RESTMapping) (dynamic.ResourceInterface, error) {
+	if mapping == nil {
+		kind := object.GroupVersionKind()
+		found, err := w.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return nil, err
+		}
+		mapping = found
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return w.client.Resource(mapping.Resource).Namespace(object.GetNamespace()), nil
+	}
+	return w.client.Resource(mapping.Resource), nil
+}
+
+// cannotApply tells refusals of an apply that do not concern the object but the way it is sent: a list
+// that holds a key twice cannot be merged by key, and some aggregated APIs know no apply.
+func cannotApply(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return apierrors.IsUnsupportedMediaType(err) ||
+		strings.Contains(text, "duplicate entries for key") ||
+		strings.Contains(text, "failed to create typed patch object") && strings.Contains(text, "duplicate")
+}
+
+// isImmutable tells refusals to change an object in place.
+func isImmutable(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsConflict(err)
+}
+
+// classify gives an API server's error its class: what it refuses does not get better by asking again.
+func classify(err error) error {
+	var classified *fault.Error
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &classified):
+		return err
+	case meta.IsNoMatchError(err):
+		return fault.Wrap(fault.Stalled, "NoSuchKind", err)
+	case !errors.As(err, &status):
+		return err
+	}
+	switch reason := status.Status().Reason; reason {
+	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonForbidden,
+		metav1.StatusReasonRequestEntityTooLarge, metav1.StatusReasonMethodNotAllowed:
+		return fault.Wrap(fault.Stalled, string(reason), err)
+	}
+	if strings.Contains(err.Error(), "field not declared in schema") || strings.Contains(err.Error(), "failed to create typed patch object") {
+		return fault.Wrap(fault.Stalled, "Invalid", err)
+	}
+	return err
+}

@@ -1,0 +1,239 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	"github.com/fairlead-dev/fairlead/pkg/agent/live"
+	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+// Options of the controller.
+type Options struct {
+	// AgentNamespace is where the agent runs on the member.
+	AgentNamespace string
+	// Workers is how many bundles are worked on at the same time; 0 means 50.
+	Workers int
+	// CollectEvery is how often releases without a BundleDeployment are looked for; 0 means 15 minutes.
+	CollectEvery time.Duration
+	// ConfirmAfter is how long a BundleDeployment must have been absent from lists before its release is
+	// removed; 0 means 30 seconds.
+	ConfirmAfter time.Duration
+	Clock        clock.Clock
+	Log          logr.Logger
+}
+
+// Controller deploys the BundleDeployments of one cluster.
+type Controller struct {
+	options  Options
+	hub      *Hub
+	member   *helm.Member
+	deployer *helm.Deployer
+	watcher  *live.Watcher
+	informer cache.SharedIndexInformer
+	queue    workqueue.TypedRateLimitingInterface[string]
+
+	mu      sync.Mutex
+	entries map[string]*entry
+	bundles map[string]string // BundleDeployment by set hash
+}
+
+// entry is what is known of one BundleDeployment between two passes. Only the pass at work on it, of
+// which there is one at a time, reads and writes it; what others may touch is under Controller.mu.
+type entry struct {
+	name    string
+	setHash string
+	loaded  bool
+	// found and record are the newest revision of its release.
+	found  bool
+	record helm.Record
+	// answered are objects as the API server answered our writes, until the watch has caught up.
+	answered map[manifest.Key]*unstructured.Unstructured
+	options  fleet.BundleDeploymentOptions
+	// moved are releases the bundle had before its release got another name or namespace.
+	moved []helm.Record
+
+	failure    *failure
+	correction correction
+	// latest is the object as our last status write left it.
+	latest    *fleet.BundleDeployment
+	lastWrite time.Time
+
+	// The following are guarded by Controller.mu.
+	waits      bool // for dependencies
+	leftBehind []helm.Record
+	gone       departure
+}
+
+// failure is the last attempt to deploy, if it did not succeed.
+type failure struct {
+	deploymentID string
+	err          error
+	attempts     int
+	next         time.Time
+}
+
+// New returns a controller; Run starts it. Its watches on the member end with the context.
+func New(ctx context.Context, hub *Hub, member *helm.Member, deployer *helm.Deployer, options Options) (*Controller, error) {
+	if options.Workers <= 0 {
+		options.Workers = 50
+	}
+	if options.CollectEvery <= 0 {
+		options.CollectEvery = 15 * time.Minute
+	}
+	if options.ConfirmAfter <= 0 {
+		options.ConfirmAfter = 30 * time.Second
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	self, err := member.Self()
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		options: options, hub: hub, member: member, deployer: deployer,
+		informer: cache.NewSharedIndexInformer(hub.listWatch(), &fleet.BundleDeployment{}, 0, cache.Indexers{}),
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)),
+		entries: map[string]*entry{}, bundles: map[string]string{},
+	}
+	c.watcher = live.NewWatcher(ctx, self.Dynamic, c.objectChanged, options.Log.WithName("live"))
+	if err := c.informer.SetTransform(trim); err != nil {
+		return nil, err
+	}
+	_, err = c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) {
+			deployment := object.(*fleet.BundleDeployment)
+			c.queue.Add(deployment.Name)
+			c.wakeDependents()
+		},
+		UpdateFunc: c.updated,
+		DeleteFunc: c.deleted,
+	})
+	return c, err
+}
+
+// Run works until the context ends. While the hub is away it keeps trying to reach it.
+func (c *Controller) Run(ctx context.Context) error {
+	defer c.queue.ShutDown()
+	go c.informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced) {
+		return nil
+	}
+	c.options.Log.Info("hub is listed", "deployments", len(c.informer.GetStore().ListKeys()))
+	var workers sync.WaitGroup
+	for range c.options.Workers {
+		workers.Go(func() { c.work(ctx) })
+	}
+	workers.Go(func() { c.collectPeriodically(ctx) })
+	<-ctx.Done()
+	c.queue.ShutDown()
+	workers.Wait()
+	return nil
+}
+
+func (c *Controller) work(ctx context.Context) {
+	for {
+		name, stopped := c.queue.Get()
+		if stopped {
+			return
+		}
+		again, err := c.reconcile(ctx, name)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			c.options.Log.Error(err, "reconcile failed", "bundledeployment", name)
+			c.queue.AddRateLimited(name)
+		default:
+			c.queue.Forget(name)
+			if again > 0 {
+				c.queue.AddAfter(name, again)
+			}
+		}
+		c.queue.Done(name)
+	}
+}
+
+// updated queues a BundleDeployment when anything but its status changed; a new status may be what
+// others wait for.
+func (c *Controller) updated(before, after any) {
+	old, current := before.(*fleet.BundleDeployment), after.(*fleet.BundleDeployment)
+	if needsPass(old, current) {
+		c.queue.Add(current.Name)
+	}
+	if old.ResourceVersion != current.ResourceVersion {
+		c.wakeDependents()
+	}
+}
+
+func needsPass(old, current *fleet.BundleDeployment) bool {
+	return old.UID != current.UID || old.Generation != current.Generation ||
+		!sameTime(old, current) || len(old.Finalizers) != len(current.Finalizers)
+}
+
+func sameTime(old, current *fleet.BundleDeployment) bool {
+	return (old.DeletionTimestamp == nil) == (current.DeletionTimestamp == nil)
+}
+
+// objectChanged is told by the watches on the member.
+func (c *Controller) objectChanged(setHash string) {
+	c.mu.Lock()
+	name, known := c.bundles[setHash]
+	c.mu.Unlock()
+	if known {
+		c.queue.Add(name)
+	}
+}
+
+// entry returns what is known of a BundleDeployment, made when it is new.
+func (c *Controller) entry(name string) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.entries[name]; known != nil {
+		return known
+	}
+	made := &entry{name: name, setHash: c.deployer.Claim(name, fleet.BundleDeploymentOptions{}).SetHash}
+	c.entries[name] = made
+	c.bundles[made.setHash] = name
+	return made
+}
+
+func (c *Controller) forget(e *entry) {
+	c.watcher.Track(e.setHash, nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, e.name)
+	delete(c.bundles, e.setHash)
+}
+
+func (c *Controller) cached(name string) (*fleet.BundleDeployment, error) {
+	item, found, err := c.informer.GetStore().GetByKey(c.hub.namespace + "/" + name)
+	if err != nil || !found {
+		return nil, err
+	}
+	deployment, ok := item.(*fleet.BundleDeployment)
+	if !ok {
+		return nil, fmt.Errorf("unexpected %T in the cache of the hub", item)
+	}
+	return deployment, nil
+}
+
+// trim drops what the agent does not read: the next options, which are half of the object.
+func trim(object any) (any, error) {
+	if deployment, ok := object.(*fleet.BundleDeployment); ok {
+		deployment.ManagedFields = nil
+		deployment.Spec.StagedOptions = fleet.BundleDeploymentOptions{}
+	}
+	return object, nil
+}

@@ -1,0 +1,101 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+const resourceName = "bundledeployments"
+
+// Hub is the agent's view of the hub: its cluster's namespace, and contents by name.
+type Hub struct {
+	namespace string
+	fleet     rest.Interface
+	clients   kubernetes.Interface
+}
+
+// NewHub returns a view of a cluster namespace on the hub.
+func NewHub(config *rest.Config, namespace string) (*Hub, error) {
+	scheme := runtime.NewScheme()
+	if err := fleet.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	typed := rest.CopyConfig(config)
+	typed.GroupVersion = &fleet.GroupVersion
+	typed.APIPath = "/apis"
+	typed.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(typed)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the hub: %w", err)
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the hub: %w", err)
+	}
+	return &Hub{namespace: namespace, fleet: client, clients: clients}, nil
+}
+
+func (h *Hub) listWatch() cache.ListerWatcher {
+	return cache.NewListWatchFromClient(h.fleet, resourceName, h.namespace, fields.Everything())
+}
+
+func (h *Hub) get(ctx context.Context, name string) (*fleet.BundleDeployment, error) {
+	deployment := &fleet.BundleDeployment{}
+	err := h.fleet.Get().Namespace(h.namespace).Resource(resourceName).Name(name).Do(ctx).Into(deployment)
+	return deployment, err
+}
+
+// isEmpty asks whether the hub has no BundleDeployment at all for this cluster.
+func (h *Hub) isEmpty(ctx context.Context) (bool, error) {
+	list := &fleet.BundleDeploymentList{}
+	err := h.fleet.Get().Namespace(h.namespace).Resource(resourceName).Param("limit", "1").Do(ctx).Into(list)
+	return len(list.Items) == 0, err
+}
+
+func (h *Hub) content(ctx context.Context, name string) (*fleet.Content, error) {
+	object := &fleet.Content{}
+	err := h.fleet.Get().Resource("contents").Name(name).Do(ctx).Into(object)
+	return object, err
+}
+
+func (h *Hub) secret(ctx context.Context, name string) (*corev1.Secret, error) {
+	return h.clients.CoreV1().Secrets(h.namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+func (h *Hub) patchStatus(ctx context.Context, name string, patch []byte) (*fleet.BundleDeployment, error) {
+	deployment := &fleet.BundleDeployment{}
+	err := h.fleet.Patch(types.MergePatchType).Namespace(h.namespace).Resource(resourceName).
+		Name(name).SubResource("status").Body(patch).Do(ctx).Into(deployment)
+	return deployment, err
+}
+
+// removeFinalizer takes one finalizer off; the version guards against another writer of the list.
+func (h *Hub) removeFinalizer(ctx context.Context, deployment *fleet.BundleDeployment, finalizer string) error {
+	kept := []string{}
+	for _, other := range deployment.Finalizers {
+		if other != finalizer {
+			kept = append(kept, other)
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"finalizers": kept, "resourceVersion": deployment.ResourceVersion,
+	}})
+	if err != nil {
+		return err
+	}
+	return h.fleet.Patch(types.MergePatchType).Namespace(h.namespace).Resource(resourceName).
+		Name(deployment.Name).Body(patch).Do(ctx).Error()
+}

@@ -1,0 +1,230 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
+	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
+	"github.com/fairlead-dev/fairlead/pkg/agent/health"
+	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+// observation is what one look at the member gave.
+type observation struct {
+	objects []sight
+	// err says why nothing could be seen, or what correcting drift failed of.
+	err error
+}
+
+// sight is one object of the release as it is seen.
+type sight struct {
+	desired *unstructured.Unstructured
+	live    *unstructured.Unstructured
+	verdict diff.Verdict
+	summary fleet.ObjectSummary
+	ready   bool
+}
+
+var job = schema.GroupKind{Group: "batch", Kind: "Job"}
+
+// observe looks at all objects of the release.
+func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) observation {
+	var seen observation
+	if !e.found {
+		return seen
+	}
+	identity, err := c.member.As(ctx, e.options.ServiceAccount)
+	if err != nil {
+		return observation{err: err}
+	}
+	rules, err := diff.NewRules(deployment.Spec.Options.Diff)
+	if err != nil {
+		return observation{err: err}
+	}
+	claim := c.deployer.Claim(deployment.Name, e.options)
+	claim.Recorded = keys(e.record.Objects)
+	for _, desired := range e.record.Objects {
+		seen.objects = append(seen.objects, c.look(ctx, e, desired, identity.Writer, claim, rules, deployment.Spec.Options.IgnoreOptions))
+	}
+	return seen
+}
+
+func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.Unstructured, writer *apply.Writer, claim apply.Claim, rules diff.Rules, ignore *fleet.IgnoreOptions) sight {
+	seen := sight{desired: desired}
+	live, unknown := c.find(ctx, e, desired, writer)
+	switch {
+	case unknown != "":
+		seen.verdict = diff.Verdict{State: diff.Unknown, Reason: unknown}
+		return seen
+	case live == nil && (rules.Hides(desired) || isExpected(desired)):
+		seen.verdict, seen.ready = diff.Verdict{State: diff.InSync}, true
+		return seen
+	case live == nil:
+		seen.verdict = diff.Verdict{State: diff.Missing}
+		return seen
+	}
+	seen.live = live
+	seen.verdict = writer.Compare(ctx, claim, desired, live, rules)
+	seen.summary, seen.ready = health.Of(live, ignore)
+	return seen
+}
+
+// isExpected says whether it is right that an object is not there: a Job with a time to live was
+// removed after it had finished.
+func isExpected(desired *unstructured.Unstructured) bool {
+	if manifest.KeyOf(desired).GroupKind != job {
+		return false
+	}
+	_, found, _ := unstructured.NestedFieldNoCopy(desired.Object, "spec", "ttlSecondsAfterFinished")
+	return found
+}
+
+// find returns the newest that is known of a live object: what the watch has, or what the API server
+// answered to our last write while the watch lags behind. What the watch lacks is asked for, since an
+// object may have lost the mark by which it is watched.
+func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.Unstructured, writer *apply.Writer) (live *unstructured.Unstructured, unknown string) {
+	key := manifest.KeyOf(desired)
+	resource, _, err := c.resourceOf(desired)
+	if err != nil {
+		return nil, fmt.Sprintf("look up the kind of %s: %v", key, err)
+	}
+	answered := e.answered[key]
+	watched, known, reason := c.watcher.Get(resource, desired.GetNamespace(), desired.GetName())
+	switch {
+	case !known && answered != nil:
+		return answered, ""
+	case !known:
+		return nil, reason
+	case watched != nil && (answered == nil || !older(watched, answered)):
+		delete(e.answered, key)
+		return watched, ""
+	case watched != nil:
+		return answered, ""
+	}
+	live, err = writer.Get(ctx, desired)
+	if err != nil {
+		return nil, fmt.Sprintf("get %s: %v", key, err)
+	}
+	if live == nil {
+		delete(e.answered, key)
+	}
+	return live, ""
+}
+
+// older compares resource versions, which grow (KEP 5504).
+func older(a, b *unstructured.Unstructured) bool {
+	if a.GetUID() != b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion() {
+		return false
+	}
+	before, errA := strconv.ParseUint(a.GetResourceVersion(), 10, 64)
+	after, errB := strconv.ParseUint(b.GetResourceVersion(), 10, 64)
+	return errA == nil && errB == nil && before < after
+}
+
+const (
+	// correctionsAtOnce follow each other without delay; a fight is slowed down from then on.
+	correctionFirst = 2 * time.Second
+	correctionMost  = 5 * time.Minute
+	// calm is how long a corrected bundle has to stay so for its backoff to start anew.
+	calm = 10 * time.Second
+)
+
+// correction is the backoff of drift correction for one bundle.
+type correction struct {
+	attempts int
+	last     time.Time
+	err      error
+}
+
+// correct restores objects that differ, if the deployment asks for it. It says whether it wrote.
+func (c *Controller) correct(ctx context.Context, e *entry, deployment *fleet.BundleDeployment, seen observation) bool {
+	wanted := deployment.Spec.CorrectDrift
+	if wanted == nil || !wanted.Enabled || wants(deployment, e) {
+		return false
+	}
+	var drifted []sight
+	for _, object := range seen.objects {
+		if object.verdict.State == diff.Modified || object.verdict.State == diff.Missing {
+			drifted = append(drifted, object)
+		}
+	}
+	now := c.options.Clock.Now()
+	if len(drifted) == 0 {
+		e.correction.err = nil
+		return false
+	}
+	if now.Sub(e.correction.last) > calm && e.correction.err == nil && e.correction.delay() < calm {
+		e.correction.attempts = 0
+	}
+	if wait := e.correction.last.Add(e.correction.delay()).Sub(now); wait > 0 {
+		c.queue.AddAfter(e.name, wait)
+		return false
+	}
+	e.correction.attempts++
+	e.correction.last = now
+	e.correction.err = c.restore(ctx, e, deployment, drifted, wanted.Force)
+	if e.correction.err != nil {
+		c.options.Log.Info("drift not corrected", "bundledeployment", e.name, "attempt", e.correction.attempts, "reason", e.correction.err.Error())
+		c.queue.AddAfter(e.name, e.correction.delay())
+	}
+	return true
+}
+
+// delay returns how long to wait after the last attempt: nothing at first, then 2 s, 10 s, 50 s and so
+// on, which makes six attempts in ten minutes.
+func (c correction) delay() time.Duration {
+	if c.attempts == 0 {
+		return 0
+	}
+	delay := correctionFirst
+	for range c.attempts - 1 {
+		delay = min(5*delay, correctionMost)
+	}
+	return delay
+}
+
+func (c *Controller) restore(ctx context.Context, e *entry, deployment *fleet.BundleDeployment, drifted []sight, force bool) error {
+	identity, err := c.member.As(ctx, e.options.ServiceAccount)
+	if err != nil {
+		return err
+	}
+	claim := c.deployer.Claim(deployment.Name, e.options)
+	claim.Recorded = keys(e.record.Objects)
+	var objects []*unstructured.Unstructured
+	for _, object := range drifted {
+		objects = append(objects, object.desired)
+	}
+	if e.answered == nil {
+		e.answered = map[manifest.Key]*unstructured.Unstructured{}
+	}
+	for _, phase := range manifest.Order(objects) {
+		for _, desired := range phase {
+			result, err := identity.Writer.Apply(ctx, desired, apply.Options{Claim: claim, Force: force})
+			if err != nil {
+				return fmt.Errorf("correct drift: %w", err)
+			}
+			e.answered[manifest.KeyOf(desired)] = result.Object
+		}
+	}
+	return nil
+}
+
+// resourceStatus returns the entry of the deployment's list of resources.
+func (s sight) resourceStatus() fleet.BundleDeploymentResource {
+	resource := fleet.BundleDeploymentResource{
+		Kind: s.desired.GetKind(), APIVersion: s.desired.GetAPIVersion(),
+		Namespace: s.desired.GetNamespace(), Name: s.desired.GetName(),
+	}
+	if s.live != nil {
+		resource.CreatedAt = metav1.NewTime(s.live.GetCreationTimestamp().UTC())
+	}
+	return resource
+}

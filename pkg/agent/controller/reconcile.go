@@ -1,0 +1,220 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+)
+
+// reconcile brings one bundle where its BundleDeployment wants it. It returns when to look again, 0
+// for "when something happens".
+func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration, error) {
+	cached, err := c.cached(name)
+	if err != nil {
+		return 0, err
+	}
+	e := c.entry(name)
+	if cached == nil {
+		return c.reconcileAbsent(ctx, e)
+	}
+	c.stays(e)
+	deployment := e.newest(cached)
+	if deployment.DeletionTimestamp != nil {
+		return 0, c.reconcileDeleted(ctx, e, deployment)
+	}
+	if err := c.load(ctx, e, deployment); err != nil {
+		return c.report(ctx, e, deployment, observation{err: err})
+	}
+	if wants(deployment, e) && isFree(deployment) {
+		c.attempt(ctx, e, deployment)
+	}
+	c.takeLeftBehind(e)
+	if len(e.moved) > 0 && isFree(deployment) && !wants(deployment, e) {
+		if err := c.removeMoved(ctx, e); err != nil {
+			return 0, err
+		}
+	}
+	seen := c.observe(ctx, e, deployment)
+	if isFree(deployment) && c.correct(ctx, e, deployment, seen) {
+		seen = c.observe(ctx, e, deployment)
+	}
+	again, err := c.report(ctx, e, deployment, seen)
+	return sooner(again, c.nextAttempt(e, deployment)), err
+}
+
+// isFree says whether the agent may change anything for this deployment.
+func isFree(deployment *fleet.BundleDeployment) bool {
+	spec := deployment.Spec
+	return !spec.Paused && !spec.OffSchedule && !spec.WaitingForValues && spec.DeploymentID != ""
+}
+
+// wants says whether the release is not what the deployment asks for. A release made by another agent
+// carries no id; then the status tells what it is.
+func wants(deployment *fleet.BundleDeployment, e *entry) bool {
+	switch {
+	case deployment.Spec.DeploymentID == "":
+		return false
+	case !e.found, !e.record.Deployed:
+		return true
+	case deployment.Spec.DownstreamResourcesGeneration != deployment.Status.DownstreamResourcesGeneration &&
+		deployment.Status.AppliedDeploymentID == deployment.Spec.DeploymentID:
+		return true
+	case e.record.DeploymentID == "":
+		return deployment.Status.AppliedDeploymentID != deployment.Spec.DeploymentID
+	}
+	return e.record.DeploymentID != deployment.Spec.DeploymentID
+}
+
+// load reads the newest revision of the release when it is not known yet, or when the deployment now
+// names another release.
+func (c *Controller) load(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
+	claim := c.deployer.Claim(deployment.Name, deployment.Spec.Options)
+	moved := e.found && (e.record.Name != claim.Release || e.record.Namespace != claim.ReleaseNamespace)
+	if e.loaded && !moved {
+		return nil
+	}
+	if moved {
+		e.moved = append(e.moved, e.record)
+	}
+	record, found, err := c.deployer.Current(ctx, deployment.Name, deployment.Spec.Options)
+	if err != nil {
+		return fmt.Errorf("read release of %s: %w", deployment.Name, err)
+	}
+	e.loaded, e.found, e.record, e.answered = true, found, record, nil
+	e.options = deployment.Spec.Options
+	c.follow(e)
+	return nil
+}
+
+// attempt deploys unless the last attempt at the same failed a moment ago.
+func (c *Controller) attempt(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) {
+	now := c.options.Clock.Now()
+	same := e.failure != nil && e.failure.deploymentID == deployment.Spec.DeploymentID
+	if same && fault.ClassOf(e.failure.err) != fault.Waiting && now.Before(e.failure.next) {
+		return
+	}
+	err := c.deploy(ctx, e, deployment)
+	if err == nil {
+		e.failure = nil
+		return
+	}
+	attempts := 1
+	if same && fault.ClassOf(e.failure.err) == fault.ClassOf(err) {
+		attempts = e.failure.attempts + 1
+	}
+	c.options.Log.Info("deployment failed", "bundledeployment", e.name, "class", fault.ClassOf(err), "attempt", attempts, "reason", err.Error())
+	e.failure = &failure{
+		deploymentID: deployment.Spec.DeploymentID, err: err, attempts: attempts,
+		next: c.options.Clock.Now().Add(backoff(err, attempts)),
+	}
+}
+
+// backoff spaces attempts: what a person has to mend is tried more rarely than what mends itself.
+func backoff(err error, attempts int) time.Duration {
+	first, most := time.Second, time.Minute
+	switch fault.ClassOf(err) {
+	case fault.Waiting:
+		first, most = 2*time.Second, 15*time.Second
+	case fault.Stalled, fault.Denied:
+		first, most = 5*time.Second, 5*time.Minute
+	}
+	wait := most
+	if attempts < 12 {
+		wait = min(first<<(attempts-1), most)
+	}
+	return wait + rand.N(wait/10+1)
+}
+
+func (c *Controller) nextAttempt(e *entry, deployment *fleet.BundleDeployment) time.Duration {
+	if e.failure == nil || !wants(deployment, e) || !isFree(deployment) {
+		return 0
+	}
+	return max(e.failure.next.Sub(c.options.Clock.Now()), time.Millisecond)
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	switch {
+	case a == 0:
+		return b
+	case b == 0:
+		return a
+	}
+	return min(a, b)
+}
+
+func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
+	c.setWaits(e, true) // before looking, so that what changes meanwhile wakes us
+	if err := c.awaitDependencies(deployment); err != nil {
+		return err
+	}
+	c.setWaits(e, false)
+	input, err := c.gather(ctx, deployment)
+	if err != nil {
+		return err
+	}
+	outcome, err := c.deployer.Deploy(ctx, helm.Request{DeploymentID: deployment.Spec.DeploymentID, Input: input})
+	if err != nil {
+		e.loaded = false // a failed revision is there now, and some objects may be
+		return err
+	}
+	for _, note := range outcome.Notes {
+		c.options.Log.Info("object merged", "bundledeployment", e.name, "note", note)
+	}
+	e.loaded, e.found, e.record, e.answered = true, true, outcome.Record, outcome.Live
+	e.options = deployment.Spec.Options
+	c.follow(e)
+	return nil
+}
+
+// takeLeftBehind moves what the collector found to where this pass may use it.
+func (c *Controller) takeLeftBehind(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.moved = append(e.moved, e.leftBehind...)
+	e.leftBehind = nil
+}
+
+func (c *Controller) setWaits(e *entry, waits bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.waits = waits
+}
+
+// follow watches the kinds of the release.
+func (c *Controller) follow(e *entry) {
+	var resources []schema.GroupVersionResource
+	for _, object := range e.record.Objects {
+		if resource, _, err := c.resourceOf(object); err == nil && !slices.Contains(resources, resource) {
+			resources = append(resources, resource)
+		}
+	}
+	c.watcher.Track(e.setHash, resources)
+}
+
+func (c *Controller) resourceOf(object *unstructured.Unstructured) (schema.GroupVersionResource, bool, error) {
+	kind := object.GroupVersionKind()
+	mapping, err := c.member.Mapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return schema.GroupVersionResource{}, false, err
+	}
+	return mapping.Resource, mapping.Scope.Name() == "namespace", nil
+}
+
+// keys returns the objects of a release as a set.
+func keys(objects []*unstructured.Unstructured) map[manifest.Key]bool {
+	set := make(map[manifest.Key]bool, len(objects))
+	for _, object := range objects {
+		set[manifest.KeyOf(object)] = true
+	}
+	return set
+}

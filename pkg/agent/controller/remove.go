@@ -1,0 +1,251 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+// departure is what is known of a BundleDeployment that is not there any more.
+type departure struct {
+	// certain means that the hub told of its deletion.
+	certain bool
+	// since is when a list first lacked it and the hub confirmed that.
+	since time.Time
+}
+
+const (
+	// massDelete is how many releases may always go because a list lacks their deployments; beyond, at
+	// most half of all may.
+	massDelete = 5
+	// selfPrefix starts the names of bundles that hold the agent itself.
+	selfPrefix = "fleet-agent-"
+)
+
+// deleted notes how a BundleDeployment went: by an event, or because a new list lacks it.
+func (c *Controller) deleted(object any) {
+	inferred := false
+	if unseen, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object, inferred = unseen.Obj, true
+	}
+	deployment, ok := object.(*fleet.BundleDeployment)
+	if !ok {
+		return
+	}
+	e := c.entry(deployment.Name)
+	c.mu.Lock()
+	e.gone.certain = !inferred
+	c.mu.Unlock()
+	c.queue.Add(deployment.Name)
+	c.wakeDependents()
+}
+
+func (c *Controller) stays(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.gone = departure{}
+}
+
+// reconcileDeleted uninstalls what a deletion timestamp says is to go, reports that it is gone, and
+// lets the object go where that is the agent's to do.
+func (c *Controller) reconcileDeleted(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
+	if err := c.uninstall(ctx, e.name, &deployment.Spec.Options); err != nil {
+		_, reportErr := c.report(ctx, e, deployment, observation{err: err})
+		return fmt.Errorf("%w (report: %v)", err, reportErr)
+	}
+	e.loaded, e.found, e.record, e.answered, e.failure = true, false, helm.Record{}, nil, nil
+	c.watcher.Track(e.setHash, nil)
+	if _, err := c.report(ctx, e, deployment, observation{}); err != nil {
+		return err
+	}
+	if !slices.Contains(deployment.Finalizers, fleet.BundleDeploymentFinalizer) {
+		return nil
+	}
+	current, err := c.hub.get(ctx, deployment.Name)
+	if err == nil {
+		err = c.hub.removeFinalizer(ctx, current, fleet.BundleDeploymentFinalizer)
+	}
+	if apierrors.IsForbidden(err) {
+		c.options.Log.V(1).Info("finalizer left to the hub", "bundledeployment", e.name)
+		return nil
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// reconcileAbsent decides whether a release whose BundleDeployment is not listed has to go.
+func (c *Controller) reconcileAbsent(ctx context.Context, e *entry) (time.Duration, error) {
+	_, err := c.hub.get(ctx, e.name)
+	switch {
+	case err == nil:
+		return time.Second, nil // it is there; the watch will tell of it
+	case !apierrors.IsNotFound(err):
+		return 0, fmt.Errorf("confirm that %s is gone: %w", e.name, err)
+	}
+	c.mu.Lock()
+	now := c.options.Clock.Now()
+	if e.gone.since.IsZero() {
+		e.gone.since = now
+	}
+	gone := e.gone
+	c.mu.Unlock()
+	if !gone.certain {
+		if wait := gone.since.Add(c.options.ConfirmAfter).Sub(now); wait > 0 {
+			return wait, nil
+		}
+		if held, err := c.holdBack(ctx); err != nil || held {
+			return c.options.CollectEvery, err
+		}
+	}
+	if err := c.uninstall(ctx, e.name, nil); err != nil {
+		return 0, err
+	}
+	c.forget(e)
+	return 0, nil
+}
+
+// holdBack says whether the hub's list is not to be believed: it is empty, or lacks more than half of
+// what is deployed.
+func (c *Controller) holdBack(ctx context.Context) (bool, error) {
+	empty, err := c.hub.isEmpty(ctx)
+	if err != nil {
+		return true, fmt.Errorf("confirm the list of deployments: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	inferred, all := 0, len(c.entries)
+	for _, e := range c.entries {
+		if !e.gone.since.IsZero() && !e.gone.certain {
+			inferred++
+		}
+	}
+	held := empty || inferred > massDelete && inferred > all/2
+	if held {
+		c.options.Log.Info("removal held back", "deployments", all, "missing", inferred, "listEmpty", empty)
+	}
+	return held, nil
+}
+
+// uninstall removes all releases of a bundle. With the options of its last deployment at hand they say
+// how; else the release's own record does.
+func (c *Controller) uninstall(ctx context.Context, name string, options *fleet.BundleDeploymentOptions) error {
+	e := c.entry(name)
+	if options == nil && e.loaded {
+		options = &e.options
+	}
+	records, err := c.releasesOf(ctx, e, options)
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		if isSelf(record, c.options.AgentNamespace) {
+			c.options.Log.Info("the agent does not uninstall itself", "bundledeployment", name)
+			continue
+		}
+		removal := helm.Removal{Record: record, KeepResources: record.KeepResources}
+		if options != nil {
+			removal.KeepResources = options.KeepResources
+			removal.DeleteCRDResources, removal.DeleteNamespace = options.DeleteCRDResources, options.DeleteNamespace
+		}
+		if err := c.deployer.Uninstall(ctx, removal); err != nil {
+			return err
+		}
+		c.options.Log.Info("uninstalled", "bundledeployment", name, "release", record.String(), "keepResources", removal.KeepResources)
+	}
+	return nil
+}
+
+// releasesOf returns the releases of a bundle: the one its options name, or whatever the member has.
+func (c *Controller) releasesOf(ctx context.Context, e *entry, options *fleet.BundleDeploymentOptions) ([]helm.Record, error) {
+	if e.loaded && e.found {
+		return []helm.Record{e.record}, nil
+	}
+	if options != nil {
+		record, found, err := c.deployer.Current(ctx, e.name, *options)
+		if err != nil || found {
+			return []helm.Record{record}, err
+		}
+	}
+	all, err := c.deployer.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(record helm.Record) bool { return record.BundleID != e.name }), nil
+}
+
+func isSelf(record helm.Record, agentNamespace string) bool {
+	return record.Namespace == agentNamespace && strings.HasPrefix(record.BundleID, selfPrefix)
+}
+
+// removeMoved uninstalls releases the bundle had under other names or in other namespaces; what the
+// new release holds stays.
+func (c *Controller) removeMoved(ctx context.Context, e *entry) error {
+	for len(e.moved) > 0 {
+		record := e.moved[0]
+		if err := c.deployer.Uninstall(ctx, helm.Removal{Record: record, Keep: keys(e.record.Objects)}); err != nil {
+			return err
+		}
+		c.options.Log.Info("uninstalled", "bundledeployment", e.name, "release", record.String(), "movedTo", e.record.String())
+		e.moved = e.moved[1:]
+	}
+	return nil
+}
+
+// collectPeriodically looks for releases whose BundleDeployment is gone, at once and then regularly.
+func (c *Controller) collectPeriodically(ctx context.Context) {
+	timer := c.options.Clock.NewTimer(time.Millisecond)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C():
+		}
+		if err := c.collect(ctx); err != nil && ctx.Err() == nil {
+			c.options.Log.Error(err, "cannot look for releases without a deployment")
+		}
+		timer.Reset(c.options.CollectEvery + rand.N(c.options.CollectEvery/4+1))
+	}
+}
+
+func (c *Controller) collect(ctx context.Context) error {
+	records, err := c.deployer.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		deployment, err := c.cached(record.BundleID)
+		if err != nil || record.BundleID == "" {
+			continue
+		}
+		e := c.entry(record.BundleID)
+		if deployment != nil && !c.isLeftBehind(e, record, deployment) {
+			continue
+		}
+		c.queue.Add(record.BundleID)
+	}
+	return nil
+}
+
+// isLeftBehind notes a release that the bundle had under another name before this agent started.
+func (c *Controller) isLeftBehind(e *entry, record helm.Record, deployment *fleet.BundleDeployment) bool {
+	claim := c.deployer.Claim(deployment.Name, deployment.Spec.Options)
+	if record.Name == claim.Release && record.Namespace == claim.ReleaseNamespace {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.leftBehind = append(e.leftBehind, record)
+	return true
+}

@@ -1,0 +1,313 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"helm.sh/helm/v3/pkg/kube"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
+	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+)
+
+// writersAtOnce bounds the requests of one release that are under way.
+const writersAtOnce = 8
+
+// client is Helm's view of the member for one operation on one release.
+type client struct {
+	// ctx ends the operation: Helm's interface hands none through.
+	ctx       context.Context
+	identity  *Identity
+	claim     apply.Claim
+	namespace string
+	force     bool
+	// leftovers are objects of revisions that failed half way; they go with the objects that left the
+	// manifest.
+	leftovers []*unstructured.Unstructured
+	// keepAlways are objects that are never deleted here: another release of the bundle has them now.
+	keepAlways map[manifest.Key]bool
+	// deleteDefinitions allows CustomResourceDefinitions to be deleted.
+	deleteDefinitions bool
+	// place puts hooks where the bundle's options want them; nil leaves them where they are.
+	place func(...*unstructured.Unstructured) error
+
+	mu       sync.Mutex
+	results  map[manifest.Key]apply.Result
+	failures []error
+}
+
+var (
+	_ kube.Interface                    = (*client)(nil)
+	_ kube.InterfaceExt                 = (*client)(nil)
+	_ kube.InterfaceThreeWayMerge       = (*client)(nil)
+	_ kube.InterfaceDeletionPropagation = (*client)(nil)
+)
+
+// IsReachable implements kube.Interface; the first write tells.
+func (c *client) IsReachable() error { return nil }
+
+// Build implements kube.Interface. Validation is the API server's.
+func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
+	stream, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := manifest.Parse(stream)
+	if err != nil {
+		return nil, fault.Wrap(fault.Stalled, "InvalidManifest", fmt.Errorf("read the rendered manifest: %w", err))
+	}
+	for _, object := range objects {
+		manifest.Concede(object)
+		if c.place != nil && manifest.IsHook(object) {
+			if err := c.place(object); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return infos(objects, c.identity.member.mapper, c.namespace)
+}
+
+// Create implements kube.Interface.
+func (c *client) Create(list kube.ResourceList) (*kube.Result, error) {
+	result, err := c.applyAll(list, nil)
+	if err == nil && len(c.leftovers) > 0 && !hooksOnly(list) {
+		err = c.prune(result, c.leftovers, list)
+	}
+	return result, err
+}
+
+// Update implements kube.Interface: it applies the target, and only when all of it is there deletes
+// what the original holds beyond it.
+func (c *client) Update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	c.force = c.force || force
+	result, err := c.applyAll(target, original)
+	if err != nil {
+		return result, err
+	}
+	return result, c.prune(result, append(objectsOf(original), c.leftovers...), target)
+}
+
+// UpdateThreeWayMerge implements kube.InterfaceThreeWayMerge; there is one way to write.
+func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	return c.Update(original, target, force)
+}
+
+// applyAll writes phase by phase. Within a phase one object's failure does not stop its siblings; a
+// definition or namespace that fails stops what follows, because that needs it.
+func (c *client) applyAll(list, original kube.ResourceList) (*kube.Result, error) {
+	result := &kube.Result{}
+	byObject := map[*unstructured.Unstructured]*resource.Info{}
+	for _, info := range list {
+		if object, ok := info.Object.(*unstructured.Unstructured); ok {
+			byObject[object] = info
+		}
+	}
+	previous := map[manifest.Key]*unstructured.Unstructured{}
+	for _, object := range objectsOf(original) {
+		previous[manifest.KeyOf(object)] = object
+	}
+	objects := objectsOf(list)
+	defined := manifest.Definitions(objects)
+	var failures []error
+	for _, phase := range manifest.Order(objects) {
+		err := c.applyPhase(phase, byObject, previous, len(defined) > 0, result)
+		failures = append(failures, err)
+		kind := phase[0].GroupVersionKind().GroupKind()
+		needed := kind == manifest.CustomResourceDefinition || kind == manifest.Namespace
+		if err != nil && (needed || c.ctx.Err() != nil) {
+			break
+		}
+		if kind == manifest.CustomResourceDefinition && err == nil {
+			if err := c.waitEstablished(phase); err != nil {
+				return result, errors.Join(append(failures, err)...)
+			}
+		}
+	}
+	return result, errors.Join(failures...)
+}
+
+func (c *client) applyPhase(phase manifest.Phase, byObject map[*unstructured.Unstructured]*resource.Info, previous map[manifest.Key]*unstructured.Unstructured, freshKinds bool, result *kube.Result) error {
+	var group errgroup.Group
+	group.SetLimit(writersAtOnce)
+	failures := make([]error, len(phase))
+	for i, object := range phase {
+		group.Go(func() error {
+			info := byObject[object]
+			written, err := c.applyOne(object, info, previous[manifest.KeyOf(object)], freshKinds)
+			failures[i] = err
+			if err == nil {
+				c.record(object, info, written, result)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // its functions keep their errors
+	return errors.Join(failures...)
+}
+
+func (c *client) applyOne(object *unstructured.Unstructured, info *resource.Info, previous *unstructured.Unstructured, freshKinds bool) (apply.Result, error) {
+	options := apply.Options{Claim: c.claim, Mapping: info.Mapping, Force: c.force, Previous: previous}
+	if !isKnown(info.Mapping) {
+		options.Mapping = nil // known by now, or an error that names the kind
+		if object.GetNamespace() == "" {
+			if err := c.placeLate(object); err != nil {
+				return apply.Result{}, err
+			}
+		}
+	}
+	if freshKinds {
+		return c.applyFresh(object, options)
+	}
+	return c.identity.Writer.Apply(c.ctx, object, options)
+}
+
+// placeLate gives the namespace to an object whose kind was not known when the manifest was read.
+func (c *client) placeLate(object *unstructured.Unstructured) error {
+	kind := object.GroupVersionKind()
+	mapping, err := c.identity.member.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return fault.Wrap(fault.Stalled, "NoSuchKind", fmt.Errorf("apply %s: %w", manifest.KeyOf(object), err))
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		object.SetNamespace(c.namespace)
+	}
+	return nil
+}
+
+func (c *client) record(object *unstructured.Unstructured, info *resource.Info, written apply.Result, result *kube.Result) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !manifest.IsHook(object) {
+		c.results[manifest.KeyOf(object)] = written
+	}
+	if written.Action == apply.Created {
+		result.Created = append(result.Created, info)
+	} else {
+		result.Updated = append(result.Updated, info)
+	}
+}
+
+// prune deletes what was there before and is not in the target.
+func (c *client) prune(result *kube.Result, before []*unstructured.Unstructured, target kube.ResourceList) error {
+	wanted := map[manifest.Key]bool{}
+	for _, object := range objectsOf(target) {
+		wanted[manifest.KeyOf(object)] = true
+	}
+	var gone []*unstructured.Unstructured
+	for _, object := range before {
+		key := manifest.KeyOf(object)
+		if wanted[key] || manifest.IsHook(object) {
+			continue
+		}
+		wanted[key] = true // once
+		gone = append(gone, object)
+	}
+	deleted, errs := c.deleteAll(gone, metav1.DeletePropagationBackground)
+	result.Deleted = append(result.Deleted, deleted...)
+	return errors.Join(errs...)
+}
+
+// Delete implements kube.Interface.
+func (c *client) Delete(list kube.ResourceList) (*kube.Result, []error) {
+	return c.DeleteWithPropagationPolicy(list, metav1.DeletePropagationBackground)
+}
+
+// DeleteWithPropagationPolicy implements kube.InterfaceDeletionPropagation.
+func (c *client) DeleteWithPropagationPolicy(list kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+	deleted, errs := c.deleteAll(objectsOf(list), policy)
+	return &kube.Result{Deleted: deleted}, errs
+}
+
+// deleteAll deletes in the reverse order of creation, and keeps on when one cannot be deleted.
+func (c *client) deleteAll(objects []*unstructured.Unstructured, policy metav1.DeletionPropagation) (kube.ResourceList, []error) {
+	var (
+		mu      sync.Mutex
+		deleted kube.ResourceList
+		errs    []error
+	)
+	for _, phase := range manifest.Reverse(manifest.Order(objects)) {
+		var group errgroup.Group
+		group.SetLimit(writersAtOnce)
+		for _, object := range phase {
+			if c.stays(object) {
+				continue
+			}
+			group.Go(func() error {
+				_, err := c.identity.Writer.Delete(c.ctx, object, c.claim, policy)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					errs = append(errs, err)
+					return nil
+				}
+				deleted = append(deleted, &resource.Info{Client: nothingThere{}, Object: object, Namespace: object.GetNamespace(), Name: object.GetName()})
+				return nil
+			})
+		}
+		_ = group.Wait() // its functions keep their errors
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures = append(c.failures, errs...)
+	return deleted, errs
+}
+
+// failure returns what could not be deleted: Helm's uninstall tells only that there was something.
+func (c *client) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(c.failures...)
+}
+
+func (c *client) stays(object *unstructured.Unstructured) bool {
+	key := manifest.KeyOf(object)
+	if c.keepAlways[key] || manifest.IsKept(object) {
+		return true
+	}
+	switch key.GroupKind {
+	case manifest.CustomResourceDefinition:
+		return !c.deleteDefinitions
+	case manifest.Namespace:
+		return isProtected(key.Name) || key.Name == c.identity.member.namespace
+	}
+	return false
+}
+
+func hooksOnly(list kube.ResourceList) bool {
+	for _, object := range objectsOf(list) {
+		if !manifest.IsHook(object) {
+			return false
+		}
+	}
+	return true
+}
+
+// WaitAndGetCompletedPodPhase implements kube.Interface.
+func (c *client) WaitAndGetCompletedPodPhase(name string, timeout time.Duration) (corev1.PodPhase, error) {
+	pod := &unstructured.Unstructured{}
+	pod.SetAPIVersion("v1")
+	pod.SetKind("Pod")
+	pod.SetNamespace(c.namespace)
+	pod.SetName(name)
+	phase := corev1.PodUnknown
+	err := c.identity.Writer.WaitFor(c.ctx, pod, timeout, "has completed", func(live *unstructured.Unstructured) (bool, error) {
+		if live == nil {
+			return false, nil
+		}
+		text, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+		phase = corev1.PodPhase(text)
+		return phase == corev1.PodSucceeded || phase == corev1.PodFailed, nil
+	})
+	return phase, err
+}

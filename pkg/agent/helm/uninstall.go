@@ -1,0 +1,147 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
+	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/names"
+)
+
+// Removal says how a release is taken away.
+type Removal struct {
+	// Record names the release.
+	Record Record
+	// KeepResources leaves the objects and removes the release's records.
+	KeepResources bool
+	// DeleteCRDResources deletes definitions too.
+	DeleteCRDResources bool
+	// DeleteNamespace deletes the release namespace afterwards.
+	DeleteNamespace bool
+	// Keep are objects that stay because somebody else has them now.
+	Keep map[manifest.Key]bool
+}
+
+// Uninstall removes a release. Only objects that carry the bundle's mark are deleted. It may be called
+// again after it was interrupted, and for a release that is gone.
+func (d *Deployer) Uninstall(ctx context.Context, removal Removal) error {
+	if err := d.uninstall(ctx, removal); err != nil {
+		return fmt.Errorf("uninstall release %s/%s: %w", removal.Record.Namespace, removal.Record.Name, err)
+	}
+	return nil
+}
+
+func (d *Deployer) uninstall(ctx context.Context, removal Removal) error {
+	self, err := d.member.Self()
+	if err != nil {
+		return err
+	}
+	records := storageFor(self, removal.Record.Namespace)
+	revisions, err := history(records, removal.Record.Name)
+	if err != nil {
+		return err
+	}
+	set := names.ObjectSet(removal.Record.BundleID, d.options.AgentScope)
+	claim := apply.Claim{
+		SetID: set, SetHash: names.ObjectSetHash(set),
+		Release: removal.Record.Name, ReleaseNamespace: removal.Record.Namespace,
+	}
+	if len(revisions) > 0 {
+		if err := d.uninstallRevisions(ctx, records, revisions, removal, claim); err != nil {
+			return err
+		}
+	}
+	d.member.memory.Forget(claim.SetHash)
+	if removal.DeleteNamespace && !removal.KeepResources {
+		return d.deleteNamespace(ctx, self, removal.Record.Namespace, claim)
+	}
+	return nil
+}
+
+func (d *Deployer) uninstallRevisions(ctx context.Context, records *storage.Storage, revisions []*release.Release, removal Removal, claim apply.Claim) error {
+	last := revisions[len(revisions)-1]
+	record, err := d.recordOf(last)
+	if err != nil {
+		return err
+	}
+	if record.BundleID != removal.Record.BundleID {
+		return nil // somebody else's by now
+	}
+	if removal.KeepResources {
+		return forget(records, revisions)
+	}
+	identity, err := d.member.As(ctx, record.ServiceAccount)
+	if err != nil {
+		return err
+	}
+	writer := &client{
+		ctx: ctx, identity: identity, claim: claim, namespace: last.Namespace, keepAlways: removal.Keep,
+		deleteDefinitions: removal.DeleteCRDResources, results: map[manifest.Key]apply.Result{},
+	}
+	for _, revision := range revisions[:len(revisions)-1] {
+		// Objects that only an unfinished older revision holds.
+		objects, err := d.objectsIn(revision)
+		if err != nil {
+			return err
+		}
+		writer.leftovers = append(writer.leftovers, objects...)
+	}
+	if _, errs := writer.deleteAll(writer.leftovers, metav1.DeletePropagationBackground); len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	config := &action.Configuration{
+		RESTClientGetter: identity, Releases: storageFor(identity, last.Namespace), KubeClient: writer,
+		Log: func(format string, args ...any) {
+			d.options.Log.V(2).Info("helm", "message", fmt.Sprintf(format, args...))
+		},
+	}
+	uninstall := action.NewUninstall(config)
+	uninstall.Timeout = defaultTimeout
+	uninstall.IgnoreNotFound = true
+	_, err = uninstall.Run(last.Name)
+	return errors.Join(err, writer.failure())
+}
+
+// forget removes the records of a release, newest last, so that an interrupted run finds the rest.
+func forget(records *storage.Storage, revisions []*release.Release) error {
+	for _, revision := range revisions {
+		_, err := records.Delete(revision.Name, revision.Version)
+		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+			return fmt.Errorf("delete revision %d: %w", revision.Version, err)
+		}
+	}
+	return nil
+}
+
+// deleteNamespace deletes a release namespace that the bundle made; others' and protected ones stay.
+func (d *Deployer) deleteNamespace(ctx context.Context, identity *Identity, name string, claim apply.Claim) error {
+	if isProtected(name) || name == d.options.AgentNamespace {
+		return nil
+	}
+	namespaces := identity.Clients.CoreV1().Namespaces()
+	live, err := namespaces.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if live.Annotations[fleet.SetIDAnnotation] != claim.SetID {
+		return nil
+	}
+	err = namespaces.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,172 @@
+package join
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	cryptorand "crypto/rand"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/names"
+)
+
+// ErrMoved means that a new registration gave the agent another cluster: it has to start anew.
+var ErrMoved = errors.New("the agent belongs to another cluster now")
+
+const (
+	// longestRest is how long before its end a certificate is renewed at the latest.
+	longestRest = 30 * 24 * time.Hour
+	retryRenew  = time.Minute
+)
+
+// RenewAt returns when a certificate is to be renewed: when what remains is a third of its life or
+// thirty days, whichever is less. Fraction, from 0 to 1, spreads the agents of a fleet over the tenth of
+// its life before that.
+func RenewAt(certificate *x509.Certificate, fraction float64) time.Time {
+	life := certificate.NotAfter.Sub(certificate.NotBefore)
+	rest := min(longestRest, life/3)
+	spread := time.Duration(fraction * float64(life) / 10)
+	return certificate.NotAfter.Add(-rest).Add(-spread)
+}
+
+// Renewer keeps the certificate of a connection from ending.
+type Renewer struct {
+	Joiner     *Joiner
+	Connection *Connection
+	Credential Credential
+	Clock      clock.Clock
+}
+
+// Run renews the certificate whenever it is time, until the context ends. It returns ErrMoved when the
+// agent got another cluster, by a bootstrap Secret that was put there after its certificate had ended.
+func (r *Renewer) Run(ctx context.Context) error {
+	fraction := rand.Float64()
+	for {
+		certificate, err := r.Credential.Certificate()
+		if err != nil {
+			return err
+		}
+		if certificate == nil {
+			<-ctx.Done()
+			return nil
+		}
+		wait := max(RenewAt(certificate.Leaf, fraction).Sub(r.Clock.Now()), 0)
+		if err := r.sleep(ctx, wait); err != nil {
+			return nil
+		}
+		err = r.replace(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, ErrMoved):
+			return err
+		case err != nil:
+			r.Joiner.Log.Error(err, "certificate not renewed", "ends", certificate.Leaf.NotAfter.UTC())
+			if err := r.sleep(ctx, retryRenew); err != nil {
+				return nil
+			}
+		}
+	}
+}
+
+func (r *Renewer) sleep(ctx context.Context, wait time.Duration) error {
+	timer := r.Clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C():
+		return nil
+	}
+}
+
+func (r *Renewer) replace(ctx context.Context) error {
+	var renewed *Credential
+	var err error
+	if r.Credential.expired(r.Clock.Now()) {
+		renewed, err = r.Joiner.Ensure(ctx, r.Clock.Now())
+		if err == nil && renewed.expired(r.Clock.Now()) {
+			err = fault.New(fault.Stalled, "CertificateExpired",
+				"the certificate for the hub has ended; create secret %s/%s with a new token", r.Joiner.Namespace, BootstrapSecret)
+		}
+	} else {
+		renewed, err = r.renew(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if renewed.DeploymentNamespace != r.Credential.DeploymentNamespace {
+		return ErrMoved
+	}
+	if err := r.Connection.Replace(*renewed); err != nil {
+		return err
+	}
+	r.Credential = *renewed
+	r.Joiner.Log.Info("certificate renewed")
+	return nil
+}
+
+// renew asks, as the agent itself and in its own namespace on the hub, for a certificate of the same
+// identity with a new key.
+func (r *Renewer) renew(ctx context.Context) (*Credential, error) {
+	certificate, err := r.Credential.Certificate()
+	if err != nil {
+		return nil, err
+	}
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	random := make([]byte, 16)
+	if _, err := cryptorand.Read(random); err != nil {
+		return nil, err
+	}
+	identity := fleet.AgentIdentity{User: certificate.Leaf.Subject.CommonName, Groups: certificate.Leaf.Subject.Organization}
+	wanted := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: r.Credential.DeploymentNamespace}}
+	wanted.Spec.ClientRandom = hex.EncodeToString(random)
+	wanted.Name = "renewal-" + names.KeyHash(wanted.Spec.ClientRandom)
+	if wanted.Spec.CSR, err = newRequest(key, identity); err != nil {
+		return nil, err
+	}
+	if err := r.Joiner.describe(&wanted.Spec); err != nil {
+		return nil, err
+	}
+	hub, err := fleetClient(r.Connection.Config())
+	if err != nil {
+		return nil, err
+	}
+	request := registration{client: hub, namespace: wanted.Namespace, name: wanted.Name}
+	if err := request.create(ctx, wanted); err != nil {
+		return nil, err
+	}
+	answer, err := request.certified(ctx, key)
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("registration %s/%s is gone: %w", wanted.Namespace, wanted.Name, err)
+		}
+		return nil, err
+	}
+	return r.stored(ctx, answer.Status.Certificate, key)
+}
+
+func (r *Renewer) stored(ctx context.Context, certificate, key []byte) (*Credential, error) {
+	config, err := r.Credential.Config()
+	if err != nil {
+		return nil, err
+	}
+	renewed := r.Credential
+	if renewed.Kubeconfig, err = kubeconfigFor(config.Host, config.CAData, certificate, key); err != nil {
+		return nil, err
+	}
+	return &renewed, renewed.store(ctx, r.Joiner.Member, r.Joiner.Namespace)
+}
