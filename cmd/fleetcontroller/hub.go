@@ -33,6 +33,7 @@ import (
 	gitcontroller "github.com/fairlead-dev/fairlead/pkg/gitjob/controller"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/webhook"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
@@ -208,7 +209,19 @@ func (h *hub) addGitRepos() error {
 	if err := reconciler.Register(h, h.feed.Source(status.KindGitRepo), h.settings.gitRepoWorkers); err != nil {
 		return err
 	}
-	return h.serve(h.settings.webhookAddress, http.NotFoundHandler())
+	return h.addWebhook()
+}
+
+func (h *hub) addWebhook() error {
+	announcements := gitcontroller.Announcements{
+		Client: h.GetClient(), Reader: h.GetAPIReader(), SystemNamespace: h.settings.namespace, Now: time.Now,
+	}
+	receiver := webhook.NewReceiver(announcements, announcements, announcements)
+	receiver.AllowUnsigned = h.settings.unsignedWebhook
+	receiver.Report = func(_ context.Context, err error) {
+		h.GetLogger().Error(err, "webhook not passed on")
+	}
+	return h.serve(h.settings.webhookAddress, receiver)
 }
 
 // hostKeys reads the ConfigMap known-hosts anew, so that an added key is trusted at the next look.

@@ -64,9 +64,6 @@ func observeCommits(next *fleet.GitRepoStatus, repo *fleet.GitRepo, known *progr
 		next.PollingCommit = known.seen
 		next.LastPollingTime = metav1.NewTime(now)
 	}
-	if known.announcedAt.After(next.LastWebhookTime.Time) {
-		next.WebhookCommit, next.LastWebhookTime = known.lastAnnounced, metav1.NewTime(known.announcedAt.Truncate(time.Second))
-	}
 	if known.applied != nil && known.readErr == nil {
 		next.Commit = known.applied.key.commit
 		next.UpdateGeneration = repo.Spec.ForceSyncGeneration

@@ -17,10 +17,10 @@ type progress struct {
 	seen       string
 	lookErr    error
 
-	// announced is a commit a webhook named and no look has found yet; lastAnnounced stays.
-	announced     string
-	lastAnnounced string
-	announcedAt   time.Time
+	// announcement is the newest one that was taken note of; awaited says that no look has found its
+	// commit yet.
+	announcement announcement
+	awaited      bool
 
 	// told is what the last event said, so that events come on change only.
 	told string
@@ -30,6 +30,12 @@ type progress struct {
 	// failed is the input of the last read that failed for a reason only a person can mend.
 	failed   sourceKey
 	warnings []bundle.Warning
+}
+
+// announcement is what a webhook left in a GitRepo's status.
+type announcement struct {
+	commit string
+	at     time.Time
 }
 
 // sourceKey is everything a read of the source depends on, but for Secrets.
@@ -49,15 +55,30 @@ type appliedSource struct {
 // announcementLife is how long an announced commit that cannot be seen yet is looked for.
 const (
 	announcementLife  = 30 * time.Second
-	announcementRetry = 2 * time.Second
+	announcementRetry = time.Second
+	// announcementAge is how old a listing may be that is looked at for an announced commit, so that many
+	// GitRepos of one repository share it. One that is a moment too old is followed by a retry.
+	announcementAge = 100 * time.Millisecond
 )
 
 // settleTime is how long after our own writes the cache is not asked whether they are still there.
 const settleTime = 5 * time.Second
 
-// waitingForAnnounced says that a webhook named a commit that no look has found yet.
-func (p *progress) waitingForAnnounced(now time.Time) bool {
-	return p.announced != "" && now.Sub(p.announcedAt) < announcementLife
+// hear takes note of an announcement that is new, and says whether it was.
+func (p *progress) hear(said announcement, now time.Time) bool {
+	if said == p.announcement || said.at.IsZero() {
+		return false
+	}
+	p.announcement = said
+	p.awaited = now.Sub(said.at) < announcementLife
+	return p.awaited
+}
+
+// sawAnnounced ends the wait for an announced commit once it was seen, or never will be.
+func (p *progress) sawAnnounced(now time.Time) {
+	if p.announcement.commit == "" || p.announcement.commit == p.seen || now.Sub(p.announcement.at) >= announcementLife {
+		p.awaited = false
+	}
 }
 
 // book keeps the progress of every GitRepo.
@@ -67,7 +88,7 @@ type book struct {
 }
 
 // open returns the entry of a GitRepo. Only one worker handles a GitRepo at a time, so that the entry
-// needs no lock of its own, except for announcements, which arrive through announce.
+// needs no lock of its own.
 func (b *book) open(key types.NamespacedName) *progress {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -86,27 +107,4 @@ func (b *book) forget(key types.NamespacedName) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	delete(b.entries, key)
-}
-
-// inbox holds announcements until the next pass takes them.
-type inbox struct {
-	mutex   sync.Mutex
-	commits map[types.NamespacedName]string
-}
-
-func (i *inbox) put(key types.NamespacedName, commit string) {
-	i.mutex.Lock()
-	defer i.mutex.Unlock()
-	if i.commits == nil {
-		i.commits = map[types.NamespacedName]string{}
-	}
-	i.commits[key] = commit
-}
-
-func (i *inbox) take(key types.NamespacedName) (commit string, ok bool) {
-	i.mutex.Lock()
-	defer i.mutex.Unlock()
-	commit, ok = i.commits[key]
-	delete(i.commits, key)
-	return commit, ok
 }

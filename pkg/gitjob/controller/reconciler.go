@@ -7,11 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -54,9 +52,7 @@ type Reconciler struct {
 	// Jitter returns a number in [0, 1).
 	Jitter func() float64
 
-	book          book
-	inbox         inbox
-	announcements chan event.TypedGenericEvent[types.NamespacedName]
+	book book
 }
 
 // Reconcile makes one pass over a GitRepo: look, read, plan and execute, observe, one status patch.

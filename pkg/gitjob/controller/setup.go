@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,40 +24,28 @@ import (
 // Register adds the controller to a manager. Changes of the numbers of a GitRepo's deployments arrive
 // through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
-	r.announcements = make(chan event.TypedGenericEvent[types.NamespacedName], 1024)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("gitrepo").
 		For(&fleet.GitRepo{}, builder.WithPredicates(specOrLabels())).
 		Watches(&fleet.Bundle{}, handler.EnqueueRequestsFromMapFunc(repoOf), builder.WithPredicates(bundleTouched())).
 		WatchesRawSource(rollups).
-		WatchesRawSource(source.Channel(r.announcements, announcementHandler())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
 
-// Notify tells the controller that a webhook announced a commit for a GitRepo.
-func (r *Reconciler) Notify(ctx context.Context, key types.NamespacedName, commit string) {
-	r.inbox.put(key, commit)
-	select {
-	case r.announcements <- event.TypedGenericEvent[types.NamespacedName]{Object: key}:
-	case <-ctx.Done():
-	}
-}
-
-func announcementHandler() handler.TypedEventHandler[types.NamespacedName, reconcile.Request] {
-	return handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
-		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			queue.Add(reconcile.Request{NamespacedName: e.Object})
-		},
-	}
-}
-
-// specOrLabels lets through what a source depends on, not our own status writes.
+// specOrLabels lets through what a source depends on and webhooks, not our own status writes.
 func specOrLabels() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{},
 		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+			return announced(e) || e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 		}})
+}
+
+func announced(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*fleet.GitRepo)
+	after, also := e.ObjectNew.(*fleet.GitRepo)
+	return ok && also && (before.Status.WebhookCommit != after.Status.WebhookCommit ||
+		!before.Status.LastWebhookTime.Equal(&after.Status.LastWebhookTime))
 }
 
 // bundleTouched lets through what may need the source's Bundle to be restored, and what the Bundle says of

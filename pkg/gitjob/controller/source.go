@@ -18,30 +18,26 @@ import (
 // look resolves the commit when it is time to, and keeps what it found.
 func (r *Reconciler) look(ctx context.Context, repo *fleet.GitRepo, known *progress) {
 	now := r.Now()
-	if commit, ok := r.inbox.take(client.ObjectKeyFromObject(repo)); ok {
-		known.announced, known.lastAnnounced, known.announcedAt, known.nextLook = commit, commit, now, now
-	}
-	if now.Before(known.nextLook) && known.generation == repo.Generation {
+	said := announcement{commit: repo.Status.WebhookCommit, at: repo.Status.LastWebhookTime.Time}
+	if !known.hear(said, now) && now.Before(known.nextLook) && known.generation == repo.Generation {
 		return
 	}
 	source, err := r.gitSource(ctx, repo)
 	if err == nil {
-		known.seen, err = r.resolve(ctx, source, repo, known, now)
+		known.seen, err = r.resolve(ctx, source, repo, known)
 	}
 	known.lookErr, known.generation = err, repo.Generation
-	if err == nil && known.announced != "" && (known.announced == known.seen || !known.waitingForAnnounced(now)) {
-		known.announced = ""
-	}
-	known.nextLook = now.Add(r.pause(repo, known, now))
+	known.sawAnnounced(now)
+	known.nextLook = now.Add(r.pause(repo, known))
 }
 
 // resolve asks for a listing that is younger than the announcement or the interval, and for a new one
 // when the spec changed.
-func (r *Reconciler) resolve(ctx context.Context, source git.Source, repo *fleet.GitRepo, known *progress, now time.Time) (string, error) {
+func (r *Reconciler) resolve(ctx context.Context, source git.Source, repo *fleet.GitRepo, known *progress) (string, error) {
 	maxAge := interval(repo)
 	switch {
-	case known.announced != "":
-		maxAge = now.Sub(known.announcedAt)
+	case known.awaited:
+		maxAge = announcementAge
 	case known.generation != repo.Generation:
 		maxAge = 0
 	}
@@ -53,8 +49,8 @@ func (r *Reconciler) resolve(ctx context.Context, source git.Source, repo *fleet
 }
 
 // pause is how long to wait before the next look.
-func (r *Reconciler) pause(repo *fleet.GitRepo, known *progress, now time.Time) time.Duration {
-	if known.waitingForAnnounced(now) {
+func (r *Reconciler) pause(repo *fleet.GitRepo, known *progress) time.Duration {
+	if known.awaited {
 		return announcementRetry
 	}
 	period := interval(repo)
