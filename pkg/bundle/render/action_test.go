@@ -148,10 +148,19 @@ func TestErrorThroughHelm(t *testing.T) {
 }
 
 func TestObjectsEndWithTheContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := Objects(ctx, chartOf(map[string]string{"templates/a.yaml": "{{ range until 100000 }}{{ range until 1000 }}{{ end }}{{ end }}"}), Capabilities{}, nil)
-	if !errors.Is(err, context.Canceled) || fault.ClassOf(err) != fault.Transient {
-		t.Errorf("error %v of class %s", err, fault.ClassOf(err))
+	long := chartOf(map[string]string{"templates/a.yaml": "{{ range until 2000 }}{{ range until 300 }}{{ end }}{{ end }}"})
+	for name, end := range map[string]func(cancel func()){
+		"before":    func(cancel func()) { cancel() },
+		"meanwhile": func(cancel func()) { go cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			end(cancel)
+			_, err := Objects(ctx, long, Capabilities{}, nil)
+			if !errors.Is(err, context.Canceled) || fault.ClassOf(err) != fault.Transient {
+				t.Errorf("error %v of class %s", err, fault.ClassOf(err))
+			}
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"helm.sh/helm/v3/pkg/kube"
@@ -51,7 +52,8 @@ func (f *finisher) finish(rendered []byte) ([]manifest.Object, error) {
 			return nil, err
 		}
 	}
-	if err := unique(objects, scopes, f.release); err != nil {
+	objects, err = unique(objects, scopes, f.release)
+	if err != nil {
 		return nil, err
 	}
 	inInstallOrder(objects)
@@ -159,10 +161,12 @@ func addTo(object manifest.Object, field, key, value string) error {
 	return unstructured.SetNestedField(object.Object, value, "metadata", field, key)
 }
 
-// unique returns an error when two documents are the same object; which of them won would be chance.
-func unique(objects []manifest.Object, scopes scopes, release string) error {
+// unique drops documents that repeat an object word for word, as charts do. It returns an error when two
+// documents say different things about one object; which of them won would be chance.
+func unique(objects []manifest.Object, scopes scopes, release string) ([]manifest.Object, error) {
 	type identity struct{ group, kind, namespace, name string }
 	seen := make(map[identity]manifest.Object, len(objects))
+	kept := objects[:0:0]
 	for _, object := range objects {
 		kind := object.GroupVersionKind().GroupKind()
 		id := identity{kind.Group, kind.Kind, object.GetNamespace(), object.GetName()}
@@ -172,12 +176,17 @@ func unique(objects []manifest.Object, scopes scopes, release string) error {
 		case id.namespace == "":
 			id.namespace = release
 		}
-		if other, ok := seen[id]; ok {
-			return fmt.Errorf("%s is in the bundle twice: %s and %s", manifest.Name(object), other.Origin, object.Origin)
+		other, ok := seen[id]
+		switch {
+		case !ok:
+			seen[id] = object
+			kept = append(kept, object)
+		case !reflect.DeepEqual(other.Object, object.Object):
+			return nil, fmt.Errorf("%s is in the bundle twice, with different content: %s and %s",
+				manifest.Name(object), other.Origin, object.Origin)
 		}
-		seen[id] = object
 	}
-	return nil
+	return kept, nil
 }
 
 // inInstallOrder sorts objects as Helm installs them: namespaces first, definitions before what they

@@ -31,6 +31,9 @@ type Capabilities struct {
 // of an agent; lookup finds nothing and getHostByName is off. Templates cannot be interrupted: when the
 // context ends first, its error is returned and the rendering ends later by itself.
 func Objects(ctx context.Context, in Input, capabilities Capabilities, scoper Scoper) ([]*unstructured.Unstructured, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, Explain(in, err)
+	}
 	type outcome struct {
 		objects []*unstructured.Unstructured
 		err     error

@@ -67,7 +67,7 @@ func namesOf(objects []*unstructured.Unstructured) []string {
 }
 
 func TestStyle(t *testing.T) {
-	download := ChartFolder(fleet.HelmOptions{Chart: "web", Repo: "https://charts.example.test", Version: "1"})
+	download := chartFolder(fleet.HelmOptions{Chart: "web", Repo: "https://charts.example.test", Version: "1"})
 	for name, test := range map[string]struct {
 		files   []string
 		options fleet.BundleDeploymentOptions
@@ -234,8 +234,9 @@ func TestObjects(t *testing.T) {
 		"kind-less from a template":      {in: chartOf(map[string]string{"templates/a.yaml": configMap + "---\ndata: {x: y}\n"}), wantErr: "web/templates/a.yaml: no Kubernetes object"},
 		"name that YAML reads otherwise": {in: raw("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: no}\n"), wantErr: "a.yaml, document 1 (line 1): metadata.name of ConfigMap is no text; quote it"},
 		"no name":                        {in: raw("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x}\n"), wantErr: "a.yaml, document 1 (line 1): ConfigMap has no metadata.name"},
-		"twice":                          {in: bundle(map[string]string{"a.yaml": configMap, "b.yaml": configMap}), wantErr: "ConfigMap a is in the bundle twice: a.yaml, document 1 (line 1) and b.yaml, document 1 (line 1)"},
+		"twice":                          {in: bundle(map[string]string{"a.yaml": configMap, "b.yaml": configMap + "data: {x: y}\n"}), wantErr: "ConfigMap a is in the bundle twice, with different content: a.yaml, document 1 (line 1) and b.yaml, document 1 (line 1)"},
 		"twice, once by default":         {in: raw(configMap, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n"), wantErr: "is in the bundle twice"},
+		"twice, word for word":           {in: bundle(map[string]string{"a.yaml": configMap, "b.yaml": configMap}), want: []string{"ConfigMap a"}},
 		"twice in two namespaces":        {in: raw(configMap, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n"), want: []string{"ConfigMap a", "ConfigMap b/a"}},
 		"unknown overlay":                {in: raw(configMap), options: overlay("x"), wantErr: `yaml.overlays names "x"`},
 		"template that fails":            {in: chartOf(map[string]string{"templates/a.yaml": "\n{{ fail \"choose one\" }}"}), wantErr: "execution error at (web/templates/a.yaml:2:3): choose one"},

@@ -32,9 +32,9 @@ const (
 	templateFolder = "templates/"
 )
 
-// ChartFolder returns the folder of a bundle that holds a downloaded chart, so that several targets may
+// chartFolder returns the folder of a bundle that holds a downloaded chart, so that several targets may
 // use different ones. The name is upstream's.
-func ChartFolder(helm fleet.HelmOptions) string {
+func chartFolder(helm fleet.HelmOptions) string {
 	return fmt.Sprintf(".chart/%x", sha256.Sum256([]byte(helm.Chart+":"+helm.Repo+":"+helm.Version)))
 }
 
@@ -99,7 +99,7 @@ func findChart(tree map[string][]byte, helm *fleet.HelmOptions) (string, bool, e
 			return dir, true, nil
 		}
 	}
-	folder := ChartFolder(*helm)
+	folder := chartFolder(*helm)
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		relative, ok := strings.CutPrefix(name, folder+"/")
 		if ok && path.Base(relative) == chartFile && strings.Count(relative, "/") <= 1 {
