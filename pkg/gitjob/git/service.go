@@ -180,6 +180,7 @@ func (s *Service) repository(source Source) (*repository, error) {
 		InsecureSkipTLSVerify: source.InsecureSkipTLSVerify,
 		Timeout:               s.options.Timeout,
 		Now:                   s.options.Now,
+		ScratchDir:            s.mirrors,
 		Dial:                  s.options.Dial,
 	})
 	if err != nil {

@@ -20,11 +20,11 @@ type hostKeys struct {
 	any    bool
 }
 
-func newHostKeys(auth credential.Auth) (*hostKeys, error) {
+func newHostKeys(auth credential.Auth, scratch string) (*hostKeys, error) {
 	if auth.InsecureSkipHostKeyChecks {
 		return &hostKeys{any: true}, nil
 	}
-	verify, err := parseKnownHosts(auth.KnownHosts)
+	verify, err := parseKnownHosts(auth.KnownHosts, scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -32,8 +32,8 @@ func newHostKeys(auth credential.Auth) (*hostKeys, error) {
 }
 
 // parseKnownHosts goes through a file because the library reads nothing else.
-func parseKnownHosts(text string) (ssh.HostKeyCallback, error) {
-	file, err := os.CreateTemp("", "known_hosts-")
+func parseKnownHosts(text, scratch string) (ssh.HostKeyCallback, error) {
+	file, err := os.CreateTemp(scratch, "known_hosts-")
 	if err != nil {
 		return nil, fmt.Errorf("store known_hosts: %w", err)
 	}

@@ -22,6 +22,8 @@ type Options struct {
 	Timeout time.Duration
 	// Now is asked when a server names a date to come back.
 	Now func() time.Time
+	// ScratchDir is a folder for files that are gone when New returns; empty means the system's.
+	ScratchDir string
 	// Dial opens connections for SSH; nil means direct, or through the proxy named by the environment.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }

@@ -30,7 +30,7 @@ func newSSH(options Options) (*sshTransport, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := newHostKeys(options.Auth)
+	hosts, err := newHostKeys(options.Auth, options.ScratchDir)
 	if err != nil {
 		return nil, err
 	}
