@@ -5,17 +5,12 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
-	summary "github.com/fairlead-dev/fairlead/pkg/status"
-)
-
-// Words of display.state that are not states of bundles. Rancher's dashboard knows both.
-const (
-	StateWaitCheckIn  = "WaitCheckIn"
-	StateDisconnected = "Disconnected"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // Annotations of the agent's lease, by which it reports what it is.
@@ -45,20 +40,6 @@ func ReportOf(annotations map[string]string) Report {
 	}
 }
 
-// Rollup is the state of all deployments on a cluster together.
-type Rollup struct {
-	Summary              fleet.BundleSummary
-	ResourceCounts       fleet.ResourceCounts
-	ReadyGitRepos        int
-	DesiredReadyGitRepos int
-	ReadyHelmOps         int
-	DesiredReadyHelmOps  int
-	// State is the worst state of a deployment; Ready, or empty, when there is nothing to tell.
-	State fleet.BundleState
-	// Message of the condition Ready; empty when everything is ready.
-	Message string
-}
-
 // Snapshot is everything a cluster's status depends on.
 type Snapshot struct {
 	// Cluster as it is stored.
@@ -71,7 +52,7 @@ type Snapshot struct {
 	// Report is nil for an agent without lease.
 	Report *Report
 	// Rollup is nil while the deployments are not counted yet: then the stored numbers stay.
-	Rollup *Rollup
+	Rollup *status.Rollup
 	Now    time.Time
 	// LastSeenEvery is how old the stored last-seen time may get before a renewal writes a new one.
 	LastSeenEvery time.Duration
@@ -80,45 +61,40 @@ type Snapshot struct {
 // Status returns the status a cluster should have. It differs from the stored one only where something
 // a person would call news has happened: a renewed heartbeat alone is none.
 func Status(s Snapshot) fleet.ClusterStatus {
-	status := *s.Cluster.Status.DeepCopy()
+	wanted := *s.Cluster.Status.DeepCopy()
 	if s.Namespace != "" {
-		status.Namespace = s.Namespace
+		wanted.Namespace = s.Namespace
 	}
-	phase := Phase(status.Phase, s.Heartbeat, s.Now)
+	phase := Phase(wanted.Phase, s.Heartbeat, s.Now)
 	if lastSeenIsNews(s, phase) {
-		status.Agent.LastSeen = metav1.NewTime(s.Heartbeat.Seen.Truncate(time.Second))
+		wanted.Agent.LastSeen = metav1.NewTime(s.Heartbeat.Seen.Truncate(time.Second))
 	}
-	status.Phase = phase
+	wanted.Phase = phase
 	if s.Report != nil {
 		versions := s.Report.Versions
-		status.Versions = &versions
-		status.Agent.Namespace = s.Report.AgentNamespace
+		wanted.Versions = &versions
+		wanted.Agent.Namespace = s.Report.AgentNamespace
 	}
-	roll := storedRollup(&status)
+	rollup := storedRollup(&wanted)
 	if s.Rollup != nil {
-		roll = *s.Rollup
+		rollup = *s.Rollup
 	}
-	status.Summary, status.ResourceCounts = roll.Summary, roll.ResourceCounts
-	status.ReadyGitRepos, status.DesiredReadyGitRepos = roll.ReadyGitRepos, roll.DesiredReadyGitRepos
-	status.ReadyHelmOps, status.DesiredReadyHelmOps = roll.ReadyHelmOps, roll.DesiredReadyHelmOps
-	status.Display = display(status, roll)
-	for _, condition := range conditions(s, status, roll) {
-		summary.Set(&status.Conditions, condition, s.Now)
+	status.ApplyCluster(&wanted, rollup, liveness(wanted), s.Now)
+	for _, condition := range conditions(s, wanted) {
+		status.Set(&wanted.Conditions, condition, s.Now)
 	}
-	return status
+	return wanted
 }
 
 // storedRollup reads back what Status wrote.
-func storedRollup(status *fleet.ClusterStatus) Rollup {
-	return Rollup{
-		Summary:              status.Summary,
-		ResourceCounts:       status.ResourceCounts,
-		ReadyGitRepos:        status.ReadyGitRepos,
-		DesiredReadyGitRepos: status.DesiredReadyGitRepos,
-		ReadyHelmOps:         status.ReadyHelmOps,
-		DesiredReadyHelmOps:  status.DesiredReadyHelmOps,
-		State:                summary.WorstOf(&status.Summary),
-		Message:              summary.Message(&status.Summary, "Bundle"),
+func storedRollup(stored *fleet.ClusterStatus) status.Rollup {
+	return status.Rollup{
+		Summary:       stored.Summary,
+		Counts:        stored.ResourceCounts,
+		ReadyGitRepos: stored.ReadyGitRepos,
+		GitRepos:      stored.DesiredReadyGitRepos,
+		ReadyHelmOps:  stored.ReadyHelmOps,
+		HelmOps:       stored.DesiredReadyHelmOps,
 	}
 }
 
@@ -131,65 +107,64 @@ func lastSeenIsNews(s Snapshot, phase fleet.ClusterPhase) bool {
 		seen.Sub(stored) >= s.LastSeenEvery
 }
 
-func display(status fleet.ClusterStatus, roll Rollup) fleet.ClusterDisplay {
-	shown := fleet.ClusterDisplay{ReadyBundles: fmt.Sprintf("%d/%d", roll.Summary.Ready, roll.Summary.DesiredReady)}
+// liveness is what is shown in place of the deployments' state when no agent reports it.
+func liveness(wanted fleet.ClusterStatus) status.Liveness {
 	switch {
-	case disconnected(status.Phase):
-		shown.State, shown.Message, shown.Error = StateDisconnected, silence(status), true
-	case status.Phase == fleet.ClusterPending:
-		shown.State = StateWaitCheckIn
-	case roll.State.Rank() > fleet.Ready.Rank():
-		shown.State = string(roll.State)
+	case disconnected(wanted.Phase):
+		return status.Liveness{State: status.StateDisconnected, Message: silence(wanted)}
+	case wanted.Phase == fleet.ClusterPending:
+		return status.Liveness{State: status.StateWaitCheckIn, Message: neverSeen}
 	}
-	return shown
+	return status.Liveness{}
 }
 
 func disconnected(phase fleet.ClusterPhase) bool {
 	return phase == fleet.ClusterNotReady || phase == fleet.ClusterUnknown
 }
 
+const neverSeen = "no agent of this cluster has reported yet"
+
 // silence says since when nothing is heard. The time is the stored one, so that the text stays the same
 // while the silence lasts.
-func silence(status fleet.ClusterStatus) string {
+func silence(wanted fleet.ClusterStatus) string {
 	return fmt.Sprintf("the agent has not been heard of since %s: look at its pod, at its log, and at the way from there to the hub; "+
-		"what it deployed keeps running", status.Agent.LastSeen.UTC().Format(time.RFC3339))
+		"what it deployed keeps running", wanted.Agent.LastSeen.UTC().Format(time.RFC3339))
 }
 
-func conditions(s Snapshot, status fleet.ClusterStatus, roll Rollup) []fleet.Condition {
+func conditions(s Snapshot, wanted fleet.ClusterStatus) []fleet.Condition {
 	processed := condition(fleet.ConditionProcessed, true, "", "")
 	accepted := condition(fleet.ConditionHubAccepted, true, "", "")
 	if s.Problem != nil {
 		processed = condition(fleet.ConditionProcessed, false, fault.ReasonOf(s.Problem), s.Problem.Error())
 		accepted = condition(fleet.ConditionHubAccepted, false, fault.ReasonOf(s.Problem), "the cluster's namespace on the hub is not ready")
 	}
-	return []fleet.Condition{processed, accepted, joined(status), available(status), ready(status, roll)}
+	return []fleet.Condition{processed, accepted, joined(wanted), available(wanted)}
 }
 
-func joined(status fleet.ClusterStatus) fleet.Condition {
-	if status.Phase == fleet.ClusterPending {
-		return condition(fleet.ConditionJoined, false, "NeverSeen", "no agent of this cluster has reported yet")
+func joined(wanted fleet.ClusterStatus) fleet.Condition {
+	if wanted.Phase == fleet.ClusterPending {
+		return condition(fleet.ConditionJoined, false, "NeverSeen", neverSeen)
 	}
 	return condition(fleet.ConditionJoined, true, "", "")
 }
 
-func available(status fleet.ClusterStatus) fleet.Condition {
-	switch status.Phase {
+func available(wanted fleet.ClusterStatus) fleet.Condition {
+	switch wanted.Phase {
 	case fleet.ClusterReady:
 		return condition(fleet.ConditionAvailable, true, "", "")
 	case fleet.ClusterPending:
-		return condition(fleet.ConditionAvailable, false, "NeverSeen", "no agent of this cluster has reported yet")
+		return condition(fleet.ConditionAvailable, false, "NeverSeen", neverSeen)
 	case fleet.ClusterNotReady:
-		return condition(fleet.ConditionAvailable, false, "HeartbeatMissed", silence(status))
+		return condition(fleet.ConditionAvailable, false, "HeartbeatMissed", silence(wanted))
 	}
-	return condition(fleet.ConditionAvailable, false, "HeartbeatLost", silence(status))
+	return condition(fleet.ConditionAvailable, false, "HeartbeatLost", silence(wanted))
 }
 
-func ready(status fleet.ClusterStatus, roll Rollup) fleet.Condition {
-	switch {
-	case disconnected(status.Phase):
-		return condition(fleet.ConditionReady, false, StateDisconnected, silence(status))
-	case roll.Message != "":
-		return condition(fleet.ConditionReady, false, "", roll.Message)
+// condition returns a condition without times, which setting it adds.
+func condition(kind string, holds bool, reason, message string) fleet.Condition {
+	state := corev1.ConditionFalse
+	if holds {
+		state = corev1.ConditionTrue
 	}
-	return condition(fleet.ConditionReady, true, "", "")
+	return fleet.Condition{Type: kind, Status: state, Reason: reason, Message: message}
 }

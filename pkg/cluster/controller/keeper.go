@@ -22,8 +22,8 @@ type keeper struct {
 	live   client.Reader
 }
 
-// keep creates an object or corrects it, and returns it as it is stored. An object of that name that
-// somebody else made is refused, not changed.
+// keep creates an object or corrects it. One of that name that somebody else made is refused, not
+// changed; while it or its namespace is being deleted the error is of class Waiting.
 func (k keeper) keep(ctx context.Context, wanted client.Object) error {
 	current := wanted.DeepCopyObject().(client.Object)
 	key := client.ObjectKeyFromObject(wanted)
@@ -35,6 +35,9 @@ func (k keeper) keep(ctx context.Context, wanted client.Object) error {
 		if apierrors.IsAlreadyExists(err) { // the cache is late, or the object lacks the label it is filtered by
 			err = k.live.Get(ctx, key, current)
 		}
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return fault.New(fault.Waiting, "Terminating", "namespace %s is being deleted", wanted.GetNamespace())
 	}
 	if err != nil {
 		return fmt.Errorf("keep %T %s: %w", wanted, key, err)

@@ -24,13 +24,14 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // Rollups tells the state of all deployments on a cluster.
 type Rollups interface {
 	// Cluster returns the roll-up of a Cluster by its namespace and name; ok is false while the
 	// deployments are not all counted yet, as after a start.
-	Cluster(namespace, name string) (rollup cluster.Rollup, ok bool)
+	Cluster(namespace, name string) (rollup status.Rollup, ok bool)
 }
 
 // Options of the controllers. The zero value of every field is usable.

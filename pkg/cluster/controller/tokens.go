@@ -21,6 +21,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 // tokens makes registration tokens work while they are valid, and stop working when they are not.
@@ -76,7 +77,7 @@ func (r *tokens) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return r.expire(ctx, &token, status, now)
 	}
 	ready, err := r.issue(ctx, &token)
-	if err != nil {
+	if err != nil && fault.ClassOf(err) != fault.Waiting {
 		return reconcile.Result{}, err
 	}
 	if ready {
