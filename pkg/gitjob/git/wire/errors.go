@@ -161,7 +161,9 @@ func (r *Remote) diagnoseConnection(err error) diagnosed {
 	case strings.Contains(err.Error(), "no common algorithm for host key"):
 		return stalled(ReasonHostKeyChanged, "the server has no host key of a type that known_hosts has for it; add the server's current key, after checking it, to known_hosts")
 	case errors.As(err, &protocol):
-		return transient(ReasonProtocolFailed, "the server does not follow git's protocol: "+r.clean(protocol.text))
+		d := transient(ReasonProtocolFailed, "the server does not follow git's protocol: "+r.clean(protocol.text))
+		d.scope = ScopeRepository
+		return d
 	case errors.Is(err, errTooLarge):
 		return stalled(ReasonProtocolFailed, err.Error())
 	case errors.As(err, &network) && network.Timeout():
@@ -214,6 +216,10 @@ func (r *Remote) diagnoseStatus(e *statusError) diagnosed {
 	case e.code >= 500 || e.code == http.StatusRequestTimeout:
 		d := transient(ReasonServerFailed, "the server failed ("+what+")")
 		d.retryAfter = retryAfter
+		if e.code == http.StatusInternalServerError {
+			// One broken repository is no reason to leave its neighbours alone.
+			d.scope = ScopeRepository
+		}
 		return d
 	}
 	return stalled(ReasonRepositoryNotFound, "no git repository answers there ("+what+"); check the address")
