@@ -1,0 +1,25 @@
+// Command fleet is the command line of Fairlead: it shows what folders become on clusters, applies them,
+// and says what runs where. All of it is in package cli.
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fairlead-dev/fairlead/pkg/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	env := cli.EnvironmentFrom(os.Getenv)
+	env.Proxy = http.ProxyFromEnvironment
+	code := cli.Run(ctx, os.Args[1:], streams, env)
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,201 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle"
+	"github.com/fairlead-dev/fairlead/pkg/cli/session"
+	"github.com/fairlead-dev/fairlead/pkg/cli/stream"
+	"github.com/fairlead-dev/fairlead/pkg/cli/worktree"
+	"github.com/fairlead-dev/fairlead/pkg/names"
+)
+
+// Command returns `fleet apply`.
+func Command(s *session.Session) *cobra.Command {
+	f := &flags{}
+	command := &cobra.Command{
+		Use:   "apply NAME [PATH...]",
+		Short: "Make Bundles from folders and write them to the hub, or print them",
+		Example: `  # What would the folder app become? No cluster is asked.
+  fleet apply shop app -o -
+
+  # Write the bundles of two folders to the hub, as a GitRepo named shop would
+  fleet apply shop app database --targets-file targets.yaml
+
+  # Apply a Bundle that is in a file already
+  fleet apply shop -f bundle.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 && f.file == "" {
+				return session.Usage("apply needs the NAME of the bundles' owner, and may have PATHs")
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, args []string) error {
+			return run(command.Context(), s, f, args)
+		},
+	}
+	f.add(command.Flags(), s.Env)
+	return command
+}
+
+func run(ctx context.Context, s *session.Session, f *flags, args []string) error {
+	name, paths := "", []string(nil)
+	if len(args) > 0 {
+		name, paths = args[0], args[1:]
+	}
+	if err := f.check(paths); err != nil {
+		return err
+	}
+	var result *bundle.Result
+	var readErr error
+	if f.file != "" {
+		result, readErr = f.readBundle(s, name)
+	} else {
+		result, readErr = f.readFolders(ctx, s, name, paths)
+	}
+	if result == nil {
+		return readErr
+	}
+	for _, warning := range result.Warnings {
+		s.Warn("%s", warning)
+	}
+	if f.output != "" {
+		// Half an answer would be taken for a whole one by what reads it.
+		if readErr != nil {
+			return readErr
+		}
+		return print(s, f.output, result.Bundles)
+	}
+	return f.write(ctx, s, name, result, readErr)
+}
+
+func (f *flags) readFolders(ctx context.Context, s *session.Session, name string, paths []string) (*bundle.Result, error) {
+	commit := f.commit
+	if commit == "" {
+		commit = worktree.Head(".")
+	}
+	files := os.DirFS(".")
+	request, err := f.request(name, s.Namespace(session.LocalNamespace), commit, paths, files)
+	if err != nil {
+		return nil, err
+	}
+	charts, err := f.charts.source(s.Env)
+	if err != nil {
+		return nil, err
+	}
+	defer charts.Close()
+	result, err := bundle.Read(ctx, files, request, charts)
+	if result != nil && f.bundleFile != "" {
+		nameByFolder(result.Bundles, name, f.bundleFile)
+	}
+	return result, err
+}
+
+// nameByFolder undoes what a file of options adds to the derived names: --bundle-file names the same file
+// for every folder, and upstream leaves it out of the name.
+func nameByFolder(bundles []bundle.Bundle, owner, options string) {
+	for _, made := range bundles {
+		if made.Object.Name != names.Bundle(owner, made.Dir, options) {
+			continue
+		}
+		made.Object.Name = names.Bundle(owner, made.Dir, "")
+		for i, scan := range made.ImageScans {
+			scan.Name = names.SafeConcat("imagescan", made.Object.Name, fmt.Sprint(i))
+		}
+	}
+}
+
+// readBundle reads the Bundles of --file and puts on them what the flags say.
+func (f *flags) readBundle(s *session.Session, name string) (*bundle.Result, error) {
+	data, err := s.ReadFile(f.file)
+	if err != nil {
+		return nil, fmt.Errorf("read bundle: %w", err)
+	}
+	objects, err := stream.Decode(f.file, data)
+	if err != nil {
+		return nil, fmt.Errorf("read bundle: %w", err)
+	}
+	if len(objects.Bundles) == 0 {
+		return nil, fmt.Errorf("read bundle: %s holds no Bundle", f.file)
+	}
+	targets, _, err := f.targets()
+	if err != nil {
+		return nil, err
+	}
+	result := &bundle.Result{}
+	for _, object := range objects.Bundles {
+		if object.Name == "" {
+			object.Name = name
+		}
+		if object.Name == "" {
+			return nil, session.Usage("the Bundle in %s has no name, and none is given", f.file)
+		}
+		object.Namespace = s.Namespace(orElse(object.Namespace, session.LocalNamespace))
+		f.override(object, name, targets)
+		result.Bundles = append(result.Bundles, bundle.Bundle{Object: object, File: f.file})
+	}
+	return result, nil
+}
+
+func (f *flags) override(object *fleet.Bundle, name string, targets []fleet.ClusterTarget) {
+	labels := maps.Clone(object.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, f.labels)
+	if name != "" {
+		labels[fleet.RepoLabel] = name
+	}
+	if f.commit != "" {
+		labels[fleet.CommitLabel] = f.commit
+	}
+	object.Labels = labels
+	spec := &object.Spec
+	spec.Paused = spec.Paused || f.paused
+	spec.KeepResources = spec.KeepResources || f.keepResources
+	spec.DeleteNamespace = spec.DeleteNamespace || f.deleteNamespace
+	spec.ServiceAccount = orElse(f.serviceAccount, spec.ServiceAccount)
+	spec.TargetNamespace = orElse(f.targetNamespace, spec.TargetNamespace)
+	if f.syncGeneration != 0 {
+		spec.ForceSyncGeneration = f.syncGeneration
+	}
+	if f.correctDrift.Enabled {
+		spec.CorrectDrift = f.correctDrift.DeepCopy()
+	}
+	for _, target := range targets {
+		spec.Targets = append(spec.Targets, fleet.BundleTarget{ClusterTarget: target})
+		spec.TargetRestrictions = append(spec.TargetRestrictions, target)
+	}
+}
+
+func orElse(value, fallback string) string {
+	if value == "" {
+		return fallback
+	}
+	return value
+}
+
+// print writes the Bundles and what belongs to them as YAML.
+func print(s *session.Session, output string, bundles []bundle.Bundle) error {
+	var objects []any
+	for _, made := range bundles {
+		objects = append(objects, made.Object)
+		for _, scan := range made.ImageScans {
+			objects = append(objects, scan)
+		}
+	}
+	data, err := stream.Encode(objects...)
+	if err != nil {
+		return err
+	}
+	if err := s.WriteFile(output, data); err != nil {
+		return fmt.Errorf("write bundles: %w", err)
+	}
+	return nil
+}

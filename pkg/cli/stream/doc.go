@@ -1,0 +1,6 @@
+// Package stream reads and writes the YAML streams that commands pass to each other: Bundles, Contents,
+// BundleDeployments, and the Clusters, ClusterGroups, BundleNamespaceMappings and Namespaces that stand in
+// for a hub. What the engine fills in (status, creation time) is not written. Lists are taken apart.
+//
+// It opens no files. Start reading with Encode and Decode.
+package stream

@@ -1,0 +1,136 @@
+package stream
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
+)
+
+// separator starts every document.
+const separator = "---\n"
+
+// Encode returns the objects as a stream of YAML documents, each after a line "---".
+func Encode(objects ...any) ([]byte, error) {
+	var out bytes.Buffer
+	for _, object := range objects {
+		tree, err := Tree(object)
+		if err != nil {
+			return nil, err
+		}
+		text, err := yaml.Marshal(tree)
+		if err != nil {
+			return nil, fmt.Errorf("write object: %w", err)
+		}
+		out.WriteString(separator)
+		out.Write(text)
+	}
+	return out.Bytes(), nil
+}
+
+// Tree returns an object as maps and lists, without its status and creation time; integers stay integers.
+func Tree(object any) (map[string]any, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("write object: %w", err)
+	}
+	tree := map[string]any{}
+	if err := utiljson.Unmarshal(data, &tree); err != nil {
+		return nil, fmt.Errorf("write object: %w", err)
+	}
+	delete(tree, "status")
+	if metadata, ok := tree["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
+	}
+	return tree, nil
+}
+
+// Objects are the documents of a stream by kind, in order.
+type Objects struct {
+	Bundles     []*fleet.Bundle
+	Contents    []*fleet.Content
+	Deployments []*fleet.BundleDeployment
+	GitRepos    []*fleet.GitRepo
+	Clusters    []fleet.Cluster
+	Groups      []fleet.ClusterGroup
+	Mappings    []fleet.BundleNamespaceMapping
+	Namespaces  []corev1.Namespace
+	// Others are the kinds of documents that are none of these.
+	Others []string
+}
+
+// Decode reads a stream of YAML or JSON documents; name is that of the file in messages.
+func Decode(name string, data []byte) (Objects, error) {
+	var objects Objects
+	documents, err := manifest.Parse(name, data)
+	if err != nil {
+		return objects, err
+	}
+	for _, document := range documents {
+		if err := objects.add(document); err != nil {
+			return objects, fmt.Errorf("%s: %s: %w", document.Origin, document.GetKind(), err)
+		}
+	}
+	return objects, nil
+}
+
+func (o *Objects) add(document manifest.Object) error {
+	kind := document.GroupVersionKind()
+	if kind.Group == "" && kind.Kind == "Namespace" {
+		return appendValue(&o.Namespaces, document)
+	}
+	if kind.Group != fleet.GroupVersion.Group {
+		o.Others = append(o.Others, kind.Kind)
+		return nil
+	}
+	switch kind.Kind {
+	case "Bundle":
+		return appendPointer(&o.Bundles, document)
+	case "Content":
+		return appendPointer(&o.Contents, document)
+	case "BundleDeployment":
+		return appendPointer(&o.Deployments, document)
+	case "GitRepo":
+		return appendPointer(&o.GitRepos, document)
+	case "Cluster":
+		return appendValue(&o.Clusters, document)
+	case "ClusterGroup":
+		return appendValue(&o.Groups, document)
+	case "BundleNamespaceMapping":
+		return appendValue(&o.Mappings, document)
+	}
+	o.Others = append(o.Others, kind.Kind)
+	return nil
+}
+
+func appendPointer[T any](list *[]*T, document manifest.Object) error {
+	object := new(T)
+	if err := convert(document, object); err != nil {
+		return err
+	}
+	*list = append(*list, object)
+	return nil
+}
+
+func appendValue[T any](list *[]T, document manifest.Object) error {
+	var object T
+	if err := convert(document, &object); err != nil {
+		return err
+	}
+	*list = append(*list, object)
+	return nil
+}
+
+func convert(document manifest.Object, into any) error {
+	data, err := json.Marshal(document.Object)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
