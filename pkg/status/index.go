@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
@@ -274,10 +275,10 @@ func (x *Index) rollup(parent Parent) Rollup {
 func nonReady(failing map[*Record]struct{}, kind ParentKind) []fleet.NonReadyResource {
 	top := make([]*Record, 0, maxNonReady+1)
 	for record := range failing {
-		at, _ := slices.BinarySearchFunc(top, record, compareRecords)
-		if at >= maxNonReady {
+		if len(top) == maxNonReady && compareRecords(record, top[maxNonReady-1]) > 0 {
 			continue
 		}
+		at, _ := slices.BinarySearchFunc(top, record, compareRecords)
 		top = slices.Insert(top, at, record)
 		top = top[:min(len(top), maxNonReady)]
 	}
@@ -300,11 +301,20 @@ func nonReady(failing map[*Record]struct{}, kind ParentKind) []fleet.NonReadyRes
 
 // compareRecords orders deployments: worst state first, then by bundle and cluster.
 func compareRecords(a, b *Record) int {
-	return cmp.Or(
-		cmp.Compare(b.State.Rank(), a.State.Rank()),
-		cmp.Compare(a.Bundle.Namespace, b.Bundle.Namespace), cmp.Compare(a.Bundle.Name, b.Bundle.Name),
-		cmp.Compare(a.Cluster.Namespace, b.Cluster.Namespace), cmp.Compare(a.Cluster.Name, b.Cluster.Name),
-	)
+	if a.State != b.State {
+		return b.State.Rank() - a.State.Rank()
+	}
+	if order := compareRefs(a.Bundle, b.Bundle); order != 0 {
+		return order
+	}
+	return compareRefs(a.Cluster, b.Cluster)
+}
+
+func compareRefs(a, b Ref) int {
+	if a.Namespace != b.Namespace {
+		return strings.Compare(a.Namespace, b.Namespace)
+	}
+	return strings.Compare(a.Name, b.Name)
 }
 
 // Add merges another roll-up into this one, as a cluster group adds its clusters.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"unique"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
@@ -17,10 +18,6 @@ const (
 	maxPerCluster = 300
 	// resourceOverhead is what the JSON of a resource takes beside its texts.
 	resourceOverhead = 160
-	// resourceMissing and the others are states of a single object.
-	resourceMissing  = "Missing"
-	resourceOrphaned = "Orphaned"
-	resourceUnknown  = "Unknown"
 )
 
 // Resources returns the objects of a GitRepo or HelmOp over all clusters, sorted. When they do not fit,
@@ -31,112 +28,142 @@ func (x *Index) Resources(parent Parent) []fleet.Resource {
 	if r == nil {
 		return nil
 	}
-	objects := map[objectKey]*spread{}
-	lists := map[string][]objectKey{}
+	c := collector{objects: map[objectKey]*spread{}, lists: map[unique.Handle[string]]*objectList{}}
+	var cluster Ref
+	var name string
 	for _, record := range slices.SortedFunc(maps.Keys(r.records), compareByCluster) {
-		text := record.resources.Value()
-		keys, known := lists[text]
-		if !known {
-			keys = decode(text)
-			lists[text] = keys
+		if name == "" || record.Cluster != cluster {
+			cluster, name = record.Cluster, record.Cluster.String()
 		}
-		record.spread(keys, objects)
+		c.add(record, name)
 	}
-	return fit(objects)
+	return fit(c.objects)
 }
 
-// spread is one object over its clusters.
-type spread struct {
-	clusters   map[string][]string
-	worst      string
-	incomplete bool
+// collector gathers objects over deployments.
+type collector struct {
+	objects map[objectKey]*spread
+	// lists are the objects of deployments, by their encoded form: most deployments share it.
+	lists map[unique.Handle[string]]*objectList
 }
 
-// add puts a cluster in a state. The clusters come in order.
-func (s *spread) add(state, cluster string) {
-	if list := s.clusters[state]; len(list) == 0 || list[len(list)-1] != cluster {
-		s.clusters[state] = append(list, cluster)
-	}
-	if rank(state) > rank(s.worst) {
-		s.worst = state
-	}
+type objectList struct {
+	keys    []objectKey
+	spreads []*spread
+	has     map[objectKey]bool
 }
 
-// rank orders the states of an object, ready lowest.
-func rank(state string) int {
-	switch state {
-	case "":
-		return -1
-	case string(fleet.Ready):
-		return 0
-	case resourceUnknown:
-		return 1
-	case resourceOrphaned:
-		return 5
-	case resourceMissing:
-		return 7
+func (c *collector) object(key objectKey) *spread {
+	object := c.objects[key]
+	if object == nil {
+		object = &spread{}
+		c.objects[key] = object
 	}
-	if known := fleet.BundleState(state).Rank(); known > 0 {
-		return known + 1
-	}
-	return 3
+	return object
 }
 
-// spread puts the deployment's objects into their states. An object's state is the deployment's, unless the
+func (c *collector) list(encoded unique.Handle[string]) *objectList {
+	if known := c.lists[encoded]; known != nil {
+		return known
+	}
+	list := &objectList{has: map[objectKey]bool{}}
+	for _, key := range decode(encoded.Value()) {
+		if !list.has[key] {
+			list.has[key] = true
+			list.keys = append(list.keys, key)
+			list.spreads = append(list.spreads, c.object(key))
+		}
+	}
+	c.lists[encoded] = list
+	return list
+}
+
+// add puts a deployment's objects into their states. An object's state is the deployment's, unless the
 // deployment names objects that are modified or not ready: then the others are ready, or unknown where not
 // all were named.
-func (r *Record) spread(keys []objectKey, objects map[objectKey]*spread) {
-	cluster := r.Cluster.String()
-	own := r.exceptions()
-	usual := string(r.State)
-	if r.State == fleet.NotReady || r.State == fleet.Modified {
-		usual = string(fleet.Ready)
-		if r.incomplete {
-			usual = resourceUnknown
+func (c *collector) add(record *Record, cluster string) {
+	usual := stateOf(string(record.State))
+	if record.State == fleet.NotReady || record.State == fleet.Modified {
+		usual = objectReady
+		if record.incomplete {
+			usual = objectUnknown
 		}
 	}
-	seen := make(map[objectKey]bool, len(keys))
-	put := func(key objectKey, state string) {
-		if seen[key] {
-			return
-		}
-		seen[key] = true
-		object := objects[key]
-		if object == nil {
-			object = &spread{clusters: map[string][]string{}}
-			objects[key] = object
+	own := record.exceptions()
+	list := c.list(record.resources)
+	for i, object := range list.spreads {
+		state := usual
+		if len(own) > 0 {
+			if exception, has := own[list.keys[i]]; has {
+				state = exception
+			}
 		}
 		object.add(state, cluster)
-		object.incomplete = object.incomplete || state == resourceUnknown
-	}
-	for _, key := range keys {
-		state := usual
-		if exception, has := own[key]; has {
-			state = exception
-		}
-		put(key, state)
 	}
 	for key, state := range own {
-		put(key, state)
+		if !list.has[key] {
+			c.object(key).add(state, cluster)
+		}
+	}
+}
+
+// objectState is the state of a single object, from fine to bad.
+type objectState int
+
+const (
+	objectReady objectState = iota
+	objectUnknown
+	objectNotReady
+	objectPending
+	objectOutOfSync
+	objectOrphaned
+	objectModified
+	objectMissing
+	objectWaitApplied
+	objectErrApplied
+	objectStates
+)
+
+var objectStateNames = [objectStates]string{
+	"Ready", "Unknown", "NotReady", "Pending", "OutOfSync", "Orphaned", "Modified", "Missing", "WaitApplied", "ErrApplied",
+}
+
+func stateOf(name string) objectState {
+	if i := slices.Index(objectStateNames[:], name); i >= 0 {
+		return objectState(i)
+	}
+	return objectUnknown
+}
+
+// spread is one object over its clusters, which come in order.
+type spread struct {
+	clusters [objectStates][]string
+	worst    objectState
+}
+
+func (s *spread) add(state objectState, cluster string) {
+	s.worst = max(s.worst, state)
+	if list := s.clusters[state]; len(list) == 0 || list[len(list)-1] != cluster {
+		s.clusters[state] = append(list, cluster)
 	}
 }
 
 // exceptions are the states of the objects that the deployment names.
-func (r *Record) exceptions() map[objectKey]string {
+func (r *Record) exceptions() map[objectKey]objectState {
 	if r.details == nil {
 		return nil
 	}
-	own := map[objectKey]string{}
+	own := map[objectKey]objectState{}
 	for _, object := range r.details.nonReady {
-		own[objectKey{object.APIVersion, object.Kind, object.Namespace, object.Name}] = string(fleet.NotReady)
+		own[objectKey{object.APIVersion, object.Kind, object.Namespace, object.Name}] = objectNotReady
 	}
 	for _, object := range r.details.modified {
-		state := string(fleet.Modified)
+		state := objectModified
 		switch {
 		case object.Create:
-			state = resourceMissing
+			state = objectMissing
 		case object.Delete:
-			state = resourceOrphaned
+			state = objectOrphaned
 		}
 		own[objectKey{object.APIVersion, object.Kind, object.Namespace, object.Name}] = state
 	}
@@ -145,15 +172,10 @@ func (r *Record) exceptions() map[objectKey]string {
 
 // fit makes the list within its bound.
 func fit(objects map[objectKey]*spread) []fleet.Resource {
-	keys := make([]objectKey, 0, len(objects))
-	for key := range objects {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b objectKey) int {
-		return cmp.Or(cmp.Compare(rank(objects[b].worst), rank(objects[a].worst)), compareKeys(a, b))
+	keys := slices.SortedFunc(maps.Keys(objects), func(a, b objectKey) int {
+		return cmp.Or(cmp.Compare(objects[b].worst, objects[a].worst), compareKeys(a, b))
 	})
-	budget := maxResourceBytes
-	kept := 0
+	budget, kept := maxResourceBytes, 0
 	for _, key := range keys {
 		budget -= resourceOverhead + 2*(len(key.namespace)+len(key.name)) + len(key.apiVersion) + 2*len(key.kind)
 		if budget < 0 {
@@ -162,85 +184,60 @@ func fit(objects map[objectKey]*spread) []fleet.Resource {
 		kept++
 	}
 	keys = keys[:kept]
-	lists := map[objectKey]map[string]bool{}
-	// What is wrong somewhere is worth more than what is fine.
-	for _, ready := range []bool{false, true} {
-		for _, key := range keys {
-			budget = grant(objects[key], ready, budget, func(state string) {
-				if lists[key] == nil {
-					lists[key] = map[string]bool{}
-				}
-				lists[key][state] = true
-			})
+	// What is wrong somewhere is worth more than what is fine, so it gets its room first.
+	allowed := map[objectKey]*[objectStates]bool{}
+	for _, key := range keys {
+		allowed[key] = &[objectStates]bool{}
+		for state := objectReady + 1; state < objectStates; state++ {
+			budget = objects[key].grant(state, budget, allowed[key])
 		}
+	}
+	for _, key := range keys {
+		budget = objects[key].grant(objectReady, budget, allowed[key])
 	}
 	slices.SortFunc(keys, compareKeys)
 	list := make([]fleet.Resource, 0, len(keys))
 	for _, key := range keys {
-		list = append(list, objects[key].resource(key, lists[key]))
+		list = append(list, objects[key].resource(key, allowed[key]))
 	}
 	return list
 }
 
-// grant allows the object's lists that fit into the budget: that of ready clusters, or the others.
-func grant(object *spread, ready bool, budget int, allow func(state string)) int {
-	for _, state := range slices.Sorted(maps.Keys(object.clusters)) {
-		if (state == string(fleet.Ready)) != ready {
-			continue
-		}
-		size := 16
-		for _, cluster := range object.clusters[state] {
-			size += len(cluster) + 3
-		}
-		if size <= budget {
-			budget -= size
-			allow(state)
-		}
+// grant allows the list of a state if it fits into the budget, and returns what is left.
+func (s *spread) grant(state objectState, budget int, allowed *[objectStates]bool) int {
+	size := 16
+	for _, cluster := range s.clusters[state] {
+		size += len(cluster) + 3
 	}
-	return budget
+	if len(s.clusters[state]) == 0 || size > budget {
+		return budget
+	}
+	allowed[state] = true
+	return budget - size
 }
 
-func (s *spread) resource(key objectKey, allowed map[string]bool) fleet.Resource {
+func (s *spread) resource(key objectKey, allowed *[objectStates]bool) fleet.Resource {
 	resource := fleet.Resource{
 		APIVersion: key.apiVersion, Kind: key.kind, Namespace: key.namespace, Name: key.name,
 		Type: resourceType(key.kind, key.apiVersion, true), ID: key.name,
-		State: s.worst, IncompleteState: s.incomplete,
+		State: objectStateNames[s.worst], IncompleteState: len(s.clusters[objectUnknown]) > 0,
 	}
 	if key.namespace != "" {
 		resource.ID = key.namespace + "/" + key.name
 	}
 	// Without any list Rancher's dashboard shows the state above on every target cluster.
-	for state, clusters := range s.clusters {
+	lists := &resource.PerClusterState
+	for state, list := range map[objectState]*[]string{
+		objectReady: &lists.Ready, objectUnknown: &lists.Unknown, objectNotReady: &lists.NotReady,
+		objectPending: &lists.Pending, objectOutOfSync: &lists.OutOfSync, objectOrphaned: &lists.Orphaned,
+		objectModified: &lists.Modified, objectMissing: &lists.Missing,
+		objectWaitApplied: &lists.WaitApplied, objectErrApplied: &lists.ErrApplied,
+	} {
 		if allowed[state] {
-			*listOf(&resource.PerClusterState, state) = clusters
+			*list = s.clusters[state]
 		}
 	}
 	return resource
-}
-
-// listOf returns the list of a state; states that have none go to the one for unknown.
-func listOf(lists *fleet.PerClusterState, state string) *[]string {
-	switch state {
-	case string(fleet.Ready):
-		return &lists.Ready
-	case string(fleet.WaitApplied):
-		return &lists.WaitApplied
-	case string(fleet.Pending):
-		return &lists.Pending
-	case string(fleet.Modified):
-		return &lists.Modified
-	case resourceOrphaned:
-		return &lists.Orphaned
-	case resourceMissing:
-		return &lists.Missing
-	case string(fleet.NotReady):
-		return &lists.NotReady
-	case string(fleet.ErrApplied):
-		return &lists.ErrApplied
-	case string(fleet.OutOfSync):
-		return &lists.OutOfSync
-	}
-	return &lists.Unknown
 }
 
 // PerCluster returns the counts of objects by cluster ("namespace/name"), for 300 clusters at most: first
@@ -280,8 +277,8 @@ func compareKeys(a, b objectKey) int {
 }
 
 func compareByCluster(a, b *Record) int {
-	return cmp.Or(
-		cmp.Compare(a.Cluster.Namespace, b.Cluster.Namespace), cmp.Compare(a.Cluster.Name, b.Cluster.Name),
-		cmp.Compare(a.Bundle.Name, b.Bundle.Name),
-	)
+	if order := compareRefs(a.Cluster, b.Cluster); order != 0 {
+		return order
+	}
+	return compareRefs(a.Bundle, b.Bundle)
 }

@@ -85,9 +85,9 @@ func Decide(strategy *fleet.RolloutStrategy, offlineBudget *intstr.IntOrString, 
 		Actions:                  make([]Action, len(members)),
 		MaxUnavailable:           l.maxUnavailable,
 		MaxUnavailablePartitions: maxParts,
-		Unavailable:              p.unavailable(indexes(0, len(members))),
 	}
-	p.total = p.decision.Unavailable
+	p.total = p.unavailable(indexes(0, len(members)))
+	p.decision.Unavailable = p.total
 	open := true
 	for _, part := range parts {
 		if open {
@@ -159,11 +159,13 @@ func (p *pass) run(part partition) {
 	}
 }
 
-// unavailable counts existing deployments that do not run what they were told.
+// unavailable counts existing deployments that do not run what they were told, those that were released in
+// this pass by another partition included.
 func (p *pass) unavailable(members []int) int {
 	count := 0
 	for _, i := range members {
-		if p.members[i].Exists && p.members[i].Unavailable && !p.exempt[i] {
+		down := p.members[i].Unavailable || p.decision.Actions[i].Release
+		if p.members[i].Exists && down && !p.exempt[i] {
 			count++
 		}
 	}

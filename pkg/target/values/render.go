@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -19,6 +20,11 @@ const (
 	opening        = "${"
 	maxDepth       = 50
 )
+
+// word matches text that is text to every YAML reader, but for typedWords.
+var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._/-]*$`)
+
+var typedWords = []string{"true", "false", "null"}
 
 // Template is the Helm options of a bundle, ready to be rendered for many clusters. It is used by one
 // goroutine at a time.
@@ -237,6 +243,9 @@ func (t *Template) execute(text string, data map[string]any) (string, error) {
 // and maps are taken. A number, boolean or null is taken only if it prints as the same text; what would
 // lose something stays text.
 func (t *Template) typed(source, rendered string, data map[string]any) any {
+	if word.MatchString(rendered) && !slices.Contains(typedWords, rendered) {
+		return rendered
+	}
 	document, err := yaml.Marshal(map[string]string{"v": source})
 	if err != nil {
 		return rendered
