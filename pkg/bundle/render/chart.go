@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,14 +79,21 @@ func (p *plan) templateFiles() []*loader.BufferedFile {
 	return append(files, others...)
 }
 
+// notInVersions are the characters that semantic versioning keeps out of build metadata.
+var notInVersions = regexp.MustCompile(`[^0-9A-Za-z-]`)
+
 // generatedChart returns the Chart.yaml of a bundle without one; name and version are upstream's.
 func generatedChart(in Input) *loader.BufferedFile {
-	version := in.ManifestID
+	build := in.ManifestID
 	if in.Commit != "" {
-		version = "git-" + in.Commit[:min(len(in.Commit), 12)]
+		build = "git-" + in.Commit[:min(len(in.Commit), 12)]
+	}
+	version := "v0.0.0"
+	if build != "" {
+		version += "+" + notInVersions.ReplaceAllString(build, "-")
 	}
 	data := fmt.Sprintf("apiVersion: v2\nname: %s\nversion: %s\n",
-		strconv.Quote(path.Base(in.BundleID)), strconv.Quote("v0.0.0+"+version))
+		strconv.Quote(path.Base(in.BundleID)), strconv.Quote(version))
 	return &loader.BufferedFile{Name: chartFile, Data: []byte(data)}
 }
 

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"helm.sh/helm/v3/pkg/kube"
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,6 +14,12 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/kustomize"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/names"
+)
+
+// Helm's annotation for objects that outlive their release.
+const (
+	resourcePolicy = "helm.sh/resource-policy"
+	keepPolicy     = "keep"
 )
 
 // finisher turns what Helm rendered into what is applied. It is the post-renderer of a release.
@@ -109,7 +114,7 @@ func (f *finisher) complete(object manifest.Object, scopes scopes) error {
 		return err
 	}
 	if isCRD(object.Unstructured) && !f.in.Options.DeleteCRDResources {
-		if err := addTo(object, "annotations", kube.ResourcePolicyAnno, kube.KeepPolicy); err != nil {
+		if err := addTo(object, "annotations", resourcePolicy, keepPolicy); err != nil {
 			return err
 		}
 	}

@@ -161,6 +161,7 @@ func TestGeneratedChart(t *testing.T) {
 		"commit":        {"0123456789abcdef", "v0.0.0+git-0123456789ab", map[string]string{"a.yaml": configMap}},
 		"with overlays": {"0123456789abcdef", "v0.0.0+git-0123456789ab", map[string]string{"a.yaml": configMap, "overlays/x/a.yaml": configMap}},
 		"kustomize":     {"0123", "v0.0.0+git-0123", map[string]string{"a.yaml": configMap, "kustomization.yaml": "resources: [a.yaml]\n"}},
+		"odd commit":    {"v1.0/x", "v0.0.0+git-v1-0-x", map[string]string{"a.yaml": configMap}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := bundle(test.files)

@@ -11,8 +11,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead-dev/fairlead/pkg/bundle/render/builtin"
 )
 
 // Origin says where an object was written.
@@ -153,7 +154,7 @@ func isList(object *unstructured.Unstructured) bool {
 	if !strings.HasSuffix(kind.Kind, "List") {
 		return false
 	}
-	return kind.Kind == "List" || scheme.Scheme.Recognizes(kind)
+	return kind.Kind == "List" || builtin.Has(kind)
 }
 
 func fromList(list *unstructured.Unstructured, origin Origin) ([]Object, error) {

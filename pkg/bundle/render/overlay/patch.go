@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/fairlead-dev/fairlead/pkg/bundle/render/builtin"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
 )
 
@@ -118,8 +118,8 @@ func apply(object *unstructured.Unstructured, original, change []byte, patch any
 	default:
 		return nil, errors.New("a patch is an object or a list of operations")
 	}
-	typed, err := scheme.Scheme.New(object.GroupVersionKind())
-	if err != nil {
+	typed, ok := builtin.Type(object.GroupVersionKind())
+	if !ok {
 		return jsonpatch.MergePatch(original, change)
 	}
 	return strategicpatch.StrategicMergePatch(original, change, typed)
