@@ -88,14 +88,16 @@ func build(s Snapshot, target Targeted, action rollout.Action, current *fleet.Bu
 		return Deployment{}, err
 	}
 	// Deployments are written at the same time, so they share nothing.
-	spec, bundle := &object.Spec, sharedSpec(s.Bundle)
+	bundle := sharedSpec(s.Bundle)
+	spec := &object.Spec
 	spec.Paused = bundle.Paused || target.Cluster.Paused
 	spec.OffSchedule = target.Cluster.OffSchedule
 	spec.DependsOn = bundle.DependsOn
 	spec.CorrectDrift = stripped.CorrectDrift.DeepCopy()
+
 	released := action.Release || (current != nil && spec.DeploymentID == target.DeploymentID)
-	stagedBefore := current != nil && spec.StagedDeploymentID == target.DeploymentID
-	if action.Stage || released || stagedBefore {
+	before := spec.StagedDeploymentID
+	if action.Stage || released || before == target.DeploymentID {
 		spec.StagedOptions, spec.StagedDeploymentID = stripped, target.DeploymentID
 	}
 	if released {
@@ -107,16 +109,25 @@ func build(s Snapshot, target Targeted, action rollout.Action, current *fleet.Bu
 	switch {
 	case released:
 		made.setValues(document, document)
-	case spec.DeploymentID == "" && spec.StagedDeploymentID == target.DeploymentID:
-		made.setValues(nil, document)
-	case action.Stage && !stagedBefore:
-		made.Values = map[string][]byte{StagedValuesKey: document}
-		made.NeedsCurrentValues = true
-		if current.Spec.ValuesHash == "" {
-			made.KeepValues(nil)
-		}
+	case spec.StagedDeploymentID == target.DeploymentID:
+		made.stageValues(document, before == target.DeploymentID)
 	}
 	return made, nil
+}
+
+// stageValues sets the values of a deployment that is staged only. What it runs keeps its own.
+func (d *Deployment) stageValues(document []byte, stagedBefore bool) {
+	switch {
+	case d.Object.Spec.DeploymentID == "":
+		d.setValues(nil, document)
+	case stagedBefore:
+		// Both are in the Secret already.
+	case d.Object.Spec.ValuesHash == "":
+		d.setValues(nil, document)
+	default:
+		d.Values = map[string][]byte{StagedValuesKey: document}
+		d.NeedsCurrentValues = true
+	}
 }
 
 // sharedSpec returns a copy of what all deployments of a bundle have in common.

@@ -232,19 +232,27 @@ func checkPass(t *testing.T, members []Member, decision Decision, limit, maxNew 
 	if created > maxNew {
 		t.Fatalf("%d created, at most %d", created, maxNew)
 	}
-	// A cluster in several partitions is released by the first of them, and counts there.
 	for p, part := range decision.Partitions {
-		lost, down := 0, 0
-		for _, i := range part.Members {
-			if members[i].Exists && members[i].Unavailable {
-				down++
-			} else if decision.Actions[i].Release && !decision.Actions[i].Create && (len(members[i].Partitions) == 0 || members[i].Partitions[0] == p) {
-				lost++
-			}
+		checkPartition(t, members, decision, p, part)
+	}
+}
+
+// checkPartition checks the limit of one partition. A cluster in several is released by the first of them,
+// and counts there.
+func checkPartition(t *testing.T, members []Member, decision Decision, p int, part Partition) {
+	t.Helper()
+	lost, down := 0, 0
+	for _, i := range part.Members {
+		first := len(members[i].Partitions) == 0 || members[i].Partitions[0] == p
+		switch {
+		case members[i].Exists && members[i].Unavailable:
+			down++
+		case first && decision.Actions[i].Release && !decision.Actions[i].Create:
+			lost++
 		}
-		if lost > 0 && lost+down > part.MaxUnavailable {
-			t.Fatalf("partition %q: %d released while %d are down, limit %d", part.Name, lost, down, part.MaxUnavailable)
-		}
+	}
+	if lost > 0 && lost+down > part.MaxUnavailable {
+		t.Fatalf("partition %q: %d released while %d are down, limit %d", part.Name, lost, down, part.MaxUnavailable)
 	}
 }
 

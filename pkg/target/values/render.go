@@ -246,20 +246,12 @@ func (t *Template) typed(source, rendered string, data map[string]any) any {
 	if word.MatchString(rendered) && !slices.Contains(typedWords, rendered) {
 		return rendered
 	}
-	document, err := yaml.Marshal(map[string]string{"v": source})
-	if err != nil {
-		return rendered
-	}
-	text, err := t.execute(string(document), data)
-	if err != nil {
-		return rendered
-	}
-	var read map[string]any
-	if err := yaml.Unmarshal([]byte(text), &read); err != nil || len(read) != 1 {
+	read, ok := t.inPlace(source, data)
+	if !ok {
 		return rendered
 	}
 	trimmed := strings.TrimSpace(rendered)
-	switch value := read["v"].(type) {
+	switch value := read.(type) {
 	case map[string]any, []any:
 		return value
 	case nil:
@@ -276,6 +268,25 @@ func (t *Template) typed(source, rendered string, data map[string]any) any {
 		}
 	}
 	return rendered
+}
+
+// inPlace renders the source standing in a YAML document, as upstream does, and reads it back; false when
+// that gives no document with one value.
+func (t *Template) inPlace(source string, data map[string]any) (any, bool) {
+	document, err := yaml.Marshal(map[string]string{"v": source})
+	if err != nil {
+		return nil, false
+	}
+	text, err := t.execute(string(document), data)
+	if err != nil {
+		return nil, false
+	}
+	var read map[string]any
+	if err := yaml.Unmarshal([]byte(text), &read); err != nil || len(read) != 1 {
+		return nil, false
+	}
+	value, has := read["v"]
+	return value, has
 }
 
 // keyError is a failure with the key it belongs to.

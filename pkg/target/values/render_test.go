@@ -29,62 +29,66 @@ func helm(t testing.TB, text string) *fleet.HelmOptions {
 	return options
 }
 
+var renderCases = map[string]renderCase{
+	"plain values stay":                {helm: "values: {a: '1.10', b: 3, c: null, d: 'yes', e: {}, f: [], g: 1.5}", want: `{"a":"1.10","b":3,"c":null,"d":"yes","e":{},"f":[],"g":1.5}`},
+	"names":                            {helm: "values: {a: '${ .ClusterName }.${ .ClusterNamespace }'}", want: `{"a":"north.ws"}`},
+	"number":                           {helm: "values: {a: '${ .ClusterLabels.rank }'}", want: `{"a":3}`, wantRetyped: []string{"a"}},
+	"boolean":                          {helm: "values: {a: '${ .ClusterLabels.truth }'}", want: `{"a":true}`, wantRetyped: []string{"a"}},
+	"number that loses digits":         {helm: "values: {a: '${ .ClusterLabels.version }'}", want: `{"a":"1.10"}`},
+	"octal":                            {helm: "values: {a: '${ .ClusterLabels.octal }'}", want: `{"a":"0123"}`},
+	"yes":                              {helm: "values: {a: '${ .ClusterLabels.on }'}", want: `{"a":"yes"}`},
+	"big number":                       {helm: "values: {a: '${ .ClusterValues.big }'}", want: `{"a":"9007199254740993"}`},
+	"empty is null":                    {helm: "values: {a: '${ \"\" }'}", want: `{"a":null}`, wantRetyped: []string{"a"}},
+	"list from JSON":                   {helm: "values: {a: '${ toJson .ClusterValues.zones }'}", want: `{"a":["a","b"]}`, wantRetyped: []string{"a"}},
+	"text with marks of YAML":          {helm: "values: {a: '${ .ClusterValues.text }'}", want: `{"a":"it's: # fine"}`},
+	"quotes around":                    {helm: "values: {a: 'x: ${ .ClusterValues.text }'}", want: `{"a":"x: it's: # fine"}`},
+	"several lines":                    {helm: "values: {a: \"one\\n${ .ClusterName }\\n\"}", want: `{"a":"one\nnorth\n"}`},
+	"keys":                             {helm: "values: {'${ .ClusterName }': {x: 1}}", want: `{"north":{"x":1}}`},
+	"two keys of one name":             {helm: "values: {'${ .ClusterName }': 1, north: 2}", wantErr: "two keys render to the same name"},
+	"in lists":                         {helm: "values: {a: [{b: '${ .ClusterName }'}, '${ .ClusterName }']}", want: `{"a":[{"b":"north"},"north"]}`},
+	"default":                          {helm: "values: {a: '${ get .ClusterLabels \"none\" | default \"plain\" }'}", want: `{"a":"plain"}`},
+	"escaped":                          {helm: "values: {a: '${ \"${\" }HOME}'}", want: `{"a":"${HOME}"}`},
+	"rancher's label is kept":          {helm: "values: {a: '${ index .ClusterLabels \"management.cattle.io/cluster-name\" }'}", want: `{"a":"c-1"}`},
+	"other internal label is not":      {helm: "values: {a: '${ index .ClusterLabels \"objectset.rio.cattle.io/hash\" | default \"none\" }'}", want: `{"a":"none"}`},
+	"missing key":                      {helm: "values: {a: {b: '${ .ClusterLabels.none }'}}", wantErr: "render values: a.b: "},
+	"one template over two strings":    {helm: "values: {a: '${ if true }1', b: '2${ end }'}", want: `{"a":1,"b":2}`},
+	"broken template":                  {helm: "values: {a: ok, b: ['${ .ClusterName ']}", wantErr: "render values: b[0]: "},
+	"cluster labels":                   {helm: "values: {a: global.fleet.clusterLabels.env, b: global.fleet.clusterLabels.none, c: [global.fleet.clusterLabels.rank], d: see global.fleet.clusterLabels.env}", want: `{"a":"prod","b":"","c":["3"],"d":"see global.fleet.clusterLabels.env"}`},
+	"pre-processing off":               {helm: "{disablePreProcess: true, templateValues: {x: y}, values: {a: '${ nope', b: global.fleet.clusterLabels.env}}", want: `{"a":"${ nope","b":"prod"}`},
+	"template values win":              {helm: "{templateValues: {a: \"${ range .ClusterValues.zones }\\n- ${ . }\\n${ end }\", b: '\"${ .ClusterLabels.version }\"'}, values: {a: {x: 1}}}", want: `{"a":["a","b"],"b":"1.10"}`},
+	"template values that are no YAML": {helm: "{templateValues: {a: '{'}}", wantErr: "templateValues.a: the rendered text is not YAML"},
+	"cluster without labels":           {helm: "{templateValues: {b: '${ .ClusterName }'}, values: {a: '${ .ClusterName }'}}", cluster: &Cluster{Name: "bare"}, want: `{"a":"bare","b":"bare"}`},
+	"environment":                      {helm: "values: {a: '${ env \"HOME\" }'}", wantErr: "function \"env\" not defined"},
+	"clock":                            {helm: "values: {a: '${ now }'}", wantErr: "now gives something else each time"},
+	"random":                           {helm: "values: {a: '${ genPrivateKey \"rsa\" }'}", wantErr: "genPrivateKey gives something else"},
+	"repeat":                           {helm: "values: {a: '${ repeat 3 \"ab\" }'}", want: `{"a":"ababab"}`},
+	"repeat too much":                  {helm: "values: {a: '${ repeat 1000000000 \"ab\" }'}", wantErr: "larger than"},
+	"until too much":                   {helm: "values: {a: '${ until 1000000000 | len }'}", wantErr: "larger than"},
+	"seq too much":                     {helm: "values: {a: '${ seq 1 1000000000 | len }'}", wantErr: "larger than"},
+	"endless range":                    {helm: "values: {a: '${ range 1000000000 }${ end }'}", wantErr: "the template does too much"},
+	"endless recursion":                {helm: "values: {a: '${ define \"x\" }${ template \"x\" }${ template \"x\" }${ end }${ template \"x\" }'}", wantErr: "a: template"},
+	"doubling":                         {helm: "values: {a: '${ $x := \"xx\" }${ range until 40 }${ $x = print $x $x }${ end }'}", wantErr: "larger than"},
+	"list doubling":                    {helm: "values: {a: '${ $x := list 1 2 }${ range until 40 }${ $x = concat $x $x }${ end }'}", wantErr: "larger than"},
+	"contains itself":                  {helm: "values: {a: '${ $x := dict }${ $_ := set $x \"a\" (list $x) }${ $x }'}", wantErr: "contains itself"},
+	"merged into itself":               {helm: "values: {a: '${ $x := dict }${ $_ := merge $x (dict \"a\" $x) }${ $x }'}", wantErr: "contains itself"},
+	"doubling by sharing":              {helm: "values: {a: '${ $x := dict \"k\" 1 }${ range until 40 }${ $x = dict \"a\" $x \"b\" $x }${ end }${ $x }'}", wantErr: "larger than"},
+	"grown after sharing":              {helm: "values: {a: '${ $c := dict }${ $p := list $c $c $c $c }${ range $i := until 4 }${ $_ := set $c (print $i) (repeat 200000 \"x\") }${ end }${ $p }'}", wantErr: "larger than"},
+	"nothing printed":                  {helm: "values: {a: '${ get .ClusterValues \"none\" }b'}", want: `{"a":"b"}`},
+	"long output":                      {helm: "values: {a: '${ range until 3000 }${ repeat 1000 \"x\" }${ end }'}", wantErr: "the output is longer than"},
+	"keys sorted":                      {helm: "values: {a: '${ keys .ClusterLabels | first }'}", want: `{"a":"env"}`},
+	"arithmetic and types":             {helm: "values: {a: '${ add 1 2 }', b: '${ round 3.14159 2 }', c: '${ ternary \"x\" \"y\" true }', d: '${ trunc 2 \"abc\" }', e: '${ list 1 2 | join \",\" }'}", want: `{"a":3,"b":3.14,"c":"x","d":"ab","e":"1,2"}`, wantRetyped: []string{"a", "b"}},
+}
+
+type renderCase struct {
+	helm        string
+	cluster     *Cluster
+	want        string
+	wantRetyped []string
+	wantErr     string
+}
+
 func TestRender(t *testing.T) {
-	for name, test := range map[string]struct {
-		helm        string
-		cluster     *Cluster
-		want        string
-		wantRetyped []string
-		wantErr     string
-	}{
-		"plain values stay":                {helm: "values: {a: '1.10', b: 3, c: null, d: 'yes', e: {}, f: [], g: 1.5}", want: `{"a":"1.10","b":3,"c":null,"d":"yes","e":{},"f":[],"g":1.5}`},
-		"names":                            {helm: "values: {a: '${ .ClusterName }.${ .ClusterNamespace }'}", want: `{"a":"north.ws"}`},
-		"number":                           {helm: "values: {a: '${ .ClusterLabels.rank }'}", want: `{"a":3}`, wantRetyped: []string{"a"}},
-		"boolean":                          {helm: "values: {a: '${ .ClusterLabels.truth }'}", want: `{"a":true}`, wantRetyped: []string{"a"}},
-		"number that loses digits":         {helm: "values: {a: '${ .ClusterLabels.version }'}", want: `{"a":"1.10"}`},
-		"octal":                            {helm: "values: {a: '${ .ClusterLabels.octal }'}", want: `{"a":"0123"}`},
-		"yes":                              {helm: "values: {a: '${ .ClusterLabels.on }'}", want: `{"a":"yes"}`},
-		"big number":                       {helm: "values: {a: '${ .ClusterValues.big }'}", want: `{"a":"9007199254740993"}`},
-		"empty is null":                    {helm: "values: {a: '${ \"\" }'}", want: `{"a":null}`, wantRetyped: []string{"a"}},
-		"list from JSON":                   {helm: "values: {a: '${ toJson .ClusterValues.zones }'}", want: `{"a":["a","b"]}`, wantRetyped: []string{"a"}},
-		"text with marks of YAML":          {helm: "values: {a: '${ .ClusterValues.text }'}", want: `{"a":"it's: # fine"}`},
-		"quotes around":                    {helm: "values: {a: 'x: ${ .ClusterValues.text }'}", want: `{"a":"x: it's: # fine"}`},
-		"several lines":                    {helm: "values: {a: \"one\\n${ .ClusterName }\\n\"}", want: `{"a":"one\nnorth\n"}`},
-		"keys":                             {helm: "values: {'${ .ClusterName }': {x: 1}}", want: `{"north":{"x":1}}`},
-		"two keys of one name":             {helm: "values: {'${ .ClusterName }': 1, north: 2}", wantErr: "two keys render to the same name"},
-		"in lists":                         {helm: "values: {a: [{b: '${ .ClusterName }'}, '${ .ClusterName }']}", want: `{"a":[{"b":"north"},"north"]}`},
-		"default":                          {helm: "values: {a: '${ get .ClusterLabels \"none\" | default \"plain\" }'}", want: `{"a":"plain"}`},
-		"escaped":                          {helm: "values: {a: '${ \"${\" }HOME}'}", want: `{"a":"${HOME}"}`},
-		"rancher's label is kept":          {helm: "values: {a: '${ index .ClusterLabels \"management.cattle.io/cluster-name\" }'}", want: `{"a":"c-1"}`},
-		"other internal label is not":      {helm: "values: {a: '${ index .ClusterLabels \"objectset.rio.cattle.io/hash\" | default \"none\" }'}", want: `{"a":"none"}`},
-		"missing key":                      {helm: "values: {a: {b: '${ .ClusterLabels.none }'}}", wantErr: "render values: a.b: "},
-		"one template over two strings":    {helm: "values: {a: '${ if true }1', b: '2${ end }'}", want: `{"a":1,"b":2}`},
-		"broken template":                  {helm: "values: {a: ok, b: ['${ .ClusterName ']}", wantErr: "render values: b[0]: "},
-		"cluster labels":                   {helm: "values: {a: global.fleet.clusterLabels.env, b: global.fleet.clusterLabels.none, c: [global.fleet.clusterLabels.rank], d: see global.fleet.clusterLabels.env}", want: `{"a":"prod","b":"","c":["3"],"d":"see global.fleet.clusterLabels.env"}`},
-		"pre-processing off":               {helm: "{disablePreProcess: true, templateValues: {x: y}, values: {a: '${ nope', b: global.fleet.clusterLabels.env}}", want: `{"a":"${ nope","b":"prod"}`},
-		"template values win":              {helm: "{templateValues: {a: \"${ range .ClusterValues.zones }\\n- ${ . }\\n${ end }\", b: '\"${ .ClusterLabels.version }\"'}, values: {a: {x: 1}}}", want: `{"a":["a","b"],"b":"1.10"}`},
-		"template values that are no YAML": {helm: "{templateValues: {a: '{'}}", wantErr: "templateValues.a: the rendered text is not YAML"},
-		"cluster without labels":           {helm: "{templateValues: {b: '${ .ClusterName }'}, values: {a: '${ .ClusterName }'}}", cluster: &Cluster{Name: "bare"}, want: `{"a":"bare","b":"bare"}`},
-		"environment":                      {helm: "values: {a: '${ env \"HOME\" }'}", wantErr: "function \"env\" not defined"},
-		"clock":                            {helm: "values: {a: '${ now }'}", wantErr: "now gives something else each time"},
-		"random":                           {helm: "values: {a: '${ genPrivateKey \"rsa\" }'}", wantErr: "genPrivateKey gives something else"},
-		"repeat":                           {helm: "values: {a: '${ repeat 3 \"ab\" }'}", want: `{"a":"ababab"}`},
-		"repeat too much":                  {helm: "values: {a: '${ repeat 1000000000 \"ab\" }'}", wantErr: "larger than"},
-		"until too much":                   {helm: "values: {a: '${ until 1000000000 | len }'}", wantErr: "larger than"},
-		"seq too much":                     {helm: "values: {a: '${ seq 1 1000000000 | len }'}", wantErr: "larger than"},
-		"endless range":                    {helm: "values: {a: '${ range 1000000000 }${ end }'}", wantErr: "the template does too much"},
-		"endless recursion":                {helm: "values: {a: '${ define \"x\" }${ template \"x\" }${ template \"x\" }${ end }${ template \"x\" }'}", wantErr: "a: template"},
-		"doubling":                         {helm: "values: {a: '${ $x := \"xx\" }${ range until 40 }${ $x = print $x $x }${ end }'}", wantErr: "larger than"},
-		"list doubling":                    {helm: "values: {a: '${ $x := list 1 2 }${ range until 40 }${ $x = concat $x $x }${ end }'}", wantErr: "larger than"},
-		"contains itself":                  {helm: "values: {a: '${ $x := dict }${ $_ := set $x \"a\" (list $x) }${ $x }'}", wantErr: "contains itself"},
-		"merged into itself":               {helm: "values: {a: '${ $x := dict }${ $_ := merge $x (dict \"a\" $x) }${ $x }'}", wantErr: "contains itself"},
-		"doubling by sharing":              {helm: "values: {a: '${ $x := dict \"k\" 1 }${ range until 40 }${ $x = dict \"a\" $x \"b\" $x }${ end }${ $x }'}", wantErr: "larger than"},
-		"grown after sharing":              {helm: "values: {a: '${ $c := dict }${ $p := list $c $c $c $c }${ range $i := until 4 }${ $_ := set $c (print $i) (repeat 200000 \"x\") }${ end }${ $p }'}", wantErr: "larger than"},
-		"nothing printed":                  {helm: "values: {a: '${ get .ClusterValues \"none\" }b'}", want: `{"a":"b"}`},
-		"long output":                      {helm: "values: {a: '${ range until 3000 }${ repeat 1000 \"x\" }${ end }'}", wantErr: "the output is longer than"},
-		"keys sorted":                      {helm: "values: {a: '${ keys .ClusterLabels | first }'}", want: `{"a":"env"}`},
-		"arithmetic and types":             {helm: "values: {a: '${ add 1 2 }', b: '${ round 3.14159 2 }', c: '${ ternary \"x\" \"y\" true }', d: '${ trunc 2 \"abc\" }', e: '${ list 1 2 | join \",\" }'}", want: `{"a":3,"b":3.14,"c":"x","d":"ab","e":"1,2"}`, wantRetyped: []string{"a", "b"}},
-	} {
+	for name, test := range renderCases {
 		t.Run(name, func(t *testing.T) {
 			cluster := north
 			if test.cluster != nil {

@@ -1,0 +1,276 @@
+package cause
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+)
+
+// World is what a hub holds, as far as it is asked about.
+type World struct {
+	GitRepos    []fleet.GitRepo
+	HelmOps     []fleet.HelmOp
+	Bundles     []fleet.Bundle
+	Deployments []fleet.BundleDeployment
+	Clusters    []fleet.Cluster
+}
+
+// ref names an object of a kind.
+type ref struct {
+	kind            Kind
+	namespace, name string
+}
+
+// Graph is a world with its connections.
+type Graph struct {
+	world       World
+	repos       map[ref]*fleet.GitRepo
+	helmOps     map[ref]*fleet.HelmOp
+	bundles     map[ref]*fleet.Bundle
+	deployments map[ref]*fleet.BundleDeployment
+	clusters    map[ref]*fleet.Cluster
+	// below are the bundles of sources, the deployments of bundles, and the deployments of clusters.
+	below map[ref][]ref
+}
+
+// New returns the graph of a world. It keeps the objects and changes none.
+func New(world World) *Graph {
+	g := &Graph{
+		world: world, repos: map[ref]*fleet.GitRepo{}, helmOps: map[ref]*fleet.HelmOp{}, bundles: map[ref]*fleet.Bundle{},
+		deployments: map[ref]*fleet.BundleDeployment{}, clusters: map[ref]*fleet.Cluster{}, below: map[ref][]ref{},
+	}
+	for i := range world.GitRepos {
+		repo := &world.GitRepos[i]
+		g.repos[ref{GitRepo, repo.Namespace, repo.Name}] = repo
+	}
+	for i := range world.HelmOps {
+		op := &world.HelmOps[i]
+		g.helmOps[ref{HelmOp, op.Namespace, op.Name}] = op
+	}
+	for i := range world.Clusters {
+		cluster := &world.Clusters[i]
+		g.clusters[ref{Cluster, cluster.Namespace, cluster.Name}] = cluster
+	}
+	for i := range world.Bundles {
+		bundle := &world.Bundles[i]
+		id := ref{Bundle, bundle.Namespace, bundle.Name}
+		g.bundles[id] = bundle
+		if owner, ok := ownerOf(bundle); ok {
+			g.below[owner] = append(g.below[owner], id)
+		}
+	}
+	for i := range world.Deployments {
+		bd := &world.Deployments[i]
+		id := ref{Deployment, bd.Namespace, bd.Name}
+		g.deployments[id] = bd
+		bundle := ref{Bundle, bd.Labels[fleet.BundleNamespaceLabel], bd.Labels[fleet.BundleLabel]}
+		cluster := clusterOf(bd)
+		g.below[bundle] = append(g.below[bundle], id)
+		g.below[cluster] = append(g.below[cluster], id)
+	}
+	return g
+}
+
+func ownerOf(bundle *fleet.Bundle) (ref, bool) {
+	if repo := bundle.Labels[fleet.RepoLabel]; repo != "" {
+		return ref{GitRepo, bundle.Namespace, repo}, true
+	}
+	if op := bundle.Labels[fleet.HelmOpLabel]; op != "" {
+		return ref{HelmOp, bundle.Namespace, op}, true
+	}
+	return ref{}, false
+}
+
+func clusterOf(bd *fleet.BundleDeployment) ref {
+	return ref{Cluster, bd.Labels[fleet.ClusterNamespaceLabel], bd.Labels[fleet.ClusterLabel]}
+}
+
+// Tree returns a thing with everything below it; false when the world does not hold it.
+func (g *Graph) Tree(kind Kind, namespace, name string) (Item, bool) {
+	return g.tree(ref{kind, namespace, name})
+}
+
+// Sources returns the trees of all GitRepos and HelmOps, and of the bundles that belong to none, worst first.
+func (g *Graph) Sources() []Item {
+	var items []Item
+	add := func(id ref) {
+		if item, ok := g.tree(id); ok {
+			items = append(items, item)
+		}
+	}
+	for _, repo := range g.world.GitRepos {
+		add(ref{GitRepo, repo.Namespace, repo.Name})
+	}
+	for _, op := range g.world.HelmOps {
+		add(ref{HelmOp, op.Namespace, op.Name})
+	}
+	for i := range g.world.Bundles {
+		bundle := &g.world.Bundles[i]
+		if owner, ok := ownerOf(bundle); !ok || g.repos[owner] == nil && g.helmOps[owner] == nil {
+			add(ref{Bundle, bundle.Namespace, bundle.Name})
+		}
+	}
+	worstFirst(items)
+	return items
+}
+
+func (g *Graph) tree(id ref) (Item, bool) {
+	item, ok := g.item(id)
+	if !ok {
+		return item, false
+	}
+	if id.kind == Deployment {
+		item.Children = objectsOf(g.deployments[id])
+		return item, true
+	}
+	item.Children = g.children(id, g.tree)
+	return item, true
+}
+
+func (g *Graph) children(id ref, get func(ref) (Item, bool)) []Item {
+	var items []Item
+	for _, below := range g.below[id] {
+		if item, ok := get(below); ok {
+			items = append(items, item)
+		}
+	}
+	worstFirst(items)
+	return items
+}
+
+// item returns a thing alone.
+func (g *Graph) item(id ref) (Item, bool) {
+	switch id.kind {
+	case GitRepo:
+		if repo := g.repos[id]; repo != nil {
+			return sourceItem(id, repo.Status.Conditions, &repo.Status.Summary, repo.Status.Commit == ""), true
+		}
+	case HelmOp:
+		if op := g.helmOps[id]; op != nil {
+			return sourceItem(id, op.Status.Conditions, &op.Status.Summary, false), true
+		}
+	case Bundle:
+		if bundle := g.bundles[id]; bundle != nil {
+			return bundleItem(id, bundle), true
+		}
+	case Deployment:
+		if bd := g.deployments[id]; bd != nil {
+			return g.deploymentItem(id, bd), true
+		}
+	case Cluster:
+		if cluster := g.clusters[id]; cluster != nil {
+			return g.clusterItem(id, cluster), true
+		}
+	}
+	return Item{}, false
+}
+
+// sourceItem judges a GitRepo or HelmOp: what keeps it from being read comes first.
+func sourceItem(id ref, conditions []fleet.Condition, summary *fleet.BundleSummary, unread bool) Item {
+	item := Item{Kind: id.kind, Namespace: id.namespace, Name: id.name, State: status.WorstOf(summary)}
+	if stalled := status.Find(conditions, fleet.ConditionStalled); stalled != nil && stalled.Status == corev1.ConditionTrue {
+		item.State, item.Message = Failed, stalled.Message
+		return item
+	}
+	for _, kind := range []string{fleet.ConditionAccepted, fleet.ConditionGitPolling} {
+		if c := status.Find(conditions, kind); c != nil && c.Status == corev1.ConditionFalse {
+			item.State, item.Message = Failed, c.Message
+			return item
+		}
+	}
+	if busy := status.Find(conditions, fleet.ConditionReconciling); busy != nil && busy.Status == corev1.ConditionTrue {
+		item.Message = busy.Message
+	}
+	if unread {
+		item.State = fleet.Pending
+		if item.Message == "" {
+			item.Message = "the repository was not read yet"
+		}
+	}
+	return item
+}
+
+// bundleItem judges a Bundle. What its Ready condition says beyond the roll-up is about the bundle itself.
+func bundleItem(id ref, bundle *fleet.Bundle) Item {
+	summary := &bundle.Status.Summary
+	item := Item{Kind: Bundle, Namespace: id.namespace, Name: id.name, State: status.WorstOf(summary)}
+	ready := status.Find(bundle.Status.Conditions, fleet.ConditionReady)
+	if ready != nil && ready.Status == corev1.ConditionFalse {
+		rolledUp := status.Message(summary, string(Cluster))
+		if own := strings.TrimSuffix(strings.TrimSuffix(ready.Message, rolledUp), "; "); own != "" {
+			item.State, item.Message = Failed, own
+			return item
+		}
+	}
+	switch {
+	case bundle.Status.ObservedGeneration == 0 && ready == nil:
+		item.State, item.Message = fleet.Pending, "the hub has not looked at the bundle yet"
+	case summary.DesiredReady == 0:
+		item.Message = "its targets match no cluster"
+	case bundle.Spec.Paused && item.State == fleet.OutOfSync:
+		item.Message = "the bundle is paused"
+	}
+	return item
+}
+
+func (g *Graph) deploymentItem(id ref, bd *fleet.BundleDeployment) Item {
+	on := clusterOf(bd)
+	item := Item{
+		Kind: Deployment, Namespace: id.namespace, Name: id.name, Cluster: on.namespace + "/" + on.name,
+		State: status.Of(bd), Message: status.MessageOf(bd),
+	}
+	cluster := g.clusters[on]
+	switch {
+	case cluster != nil && offline(cluster):
+		item.State, item.Message = Offline, "its cluster is not heard from; last known: "+string(status.Of(bd))
+	case item.State != fleet.OutOfSync:
+	case bd.Spec.Paused:
+		item.Message = "paused: what is staged is not let through"
+	case bd.Spec.OffSchedule:
+		item.Message = "outside of the cluster's schedule"
+	default:
+		item.Message = "waits for its turn in the rollout"
+	}
+	if item.IsReady() {
+		item.Message = ""
+	}
+	return item
+}
+
+func offline(cluster *fleet.Cluster) bool {
+	available := status.Find(cluster.Status.Conditions, fleet.ConditionAvailable)
+	return available != nil && available.Status == corev1.ConditionFalse
+}
+
+func (g *Graph) clusterItem(id ref, cluster *fleet.Cluster) Item {
+	item := Item{Kind: Cluster, Namespace: id.namespace, Name: id.name, State: status.WorstOf(&cluster.Status.Summary)}
+	switch {
+	case offline(cluster):
+		item.State = Offline
+		item.Message = status.Find(cluster.Status.Conditions, fleet.ConditionAvailable).Message
+	case cluster.Status.Namespace == "":
+		item.State, item.Message = fleet.Pending, "the hub has not prepared the cluster yet"
+	}
+	return item
+}
+
+// objectsOf returns what a deployment reports about single objects.
+func objectsOf(bd *fleet.BundleDeployment) []Item {
+	var items []Item
+	for _, object := range bd.Status.NonReadyStatus {
+		items = append(items, Item{
+			Kind: Object, Namespace: object.Namespace, Name: object.Kind + "/" + object.Name,
+			State: fleet.NotReady, Message: status.NonReadyMessage(object),
+		})
+	}
+	for _, object := range bd.Status.ModifiedStatus {
+		items = append(items, Item{
+			Kind: Object, Namespace: object.Namespace, Name: object.Kind + "/" + object.Name,
+			State: fleet.Modified, Message: status.ModifiedMessage(object),
+		})
+	}
+	return items
+}
