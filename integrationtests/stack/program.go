@@ -1,0 +1,153 @@
+package stack
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
+)
+
+// Program is a running fleet-controller or fleet-agent. Its process can be killed and started again; the
+// addresses stay.
+type Program struct {
+	*process.Process
+	// Metrics and Health are host:port.
+	Metrics, Health string
+}
+
+// Restart kills the program (SIGKILL), starts it again and returns when it says that it is ready.
+func (p *Program) Restart(ctx context.Context) error {
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	if err := p.Start(); err != nil {
+		return err
+	}
+	return p.WaitReady(ctx)
+}
+
+// WaitReady waits until the program says that it is ready.
+func (p *Program) WaitReady(ctx context.Context) error {
+	return p.waitFor(ctx, p.Name()+" is ready", func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Health+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("/readyz: %s", response.Status)
+		}
+		return nil
+	})
+}
+
+// waitFor asks until there is no error, and gives up when the program ends by itself.
+func (p *Program) waitFor(ctx context.Context, what string, ask func(context.Context) error) error {
+	return Await(ctx, what, func(ctx context.Context) error {
+		if err := p.Err(); err != nil {
+			return &endedError{err}
+		}
+		return ask(ctx)
+	})
+}
+
+// endedError is an answer after which no better one can come.
+type endedError struct{ error }
+
+func (e *endedError) Unwrap() error { return e.error }
+
+// askEvery is how often Await asks: what it waits for tells nobody when it happens.
+const askEvery = 20 * time.Millisecond
+
+// Await asks until there is no error, and returns an error with the last answer when the context ends
+// first.
+func Await(ctx context.Context, what string, ask func(context.Context) error) error {
+	ticker := time.NewTicker(askEvery)
+	defer ticker.Stop()
+	var last error
+	for {
+		answer := ask(ctx)
+		var ended *endedError
+		switch {
+		case answer == nil:
+			return nil
+		case errors.As(answer, &ended):
+			return fmt.Errorf("wait until %s: %w", what, ended.error)
+		case last == nil || ctx.Err() == nil: // an answer cut short says nothing
+			last = answer
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s: %w; at last: %w", what, ctx.Err(), last)
+		case <-ticker.C:
+		}
+	}
+}
+
+// Memory is what a process holds, in bytes.
+type Memory struct {
+	// Resident is held now, Peak at most since the process was started.
+	Resident, Peak int64
+}
+
+// Memory returns what the program holds now. Only Linux tells.
+func (p *Program) Memory() (Memory, error) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/status", p.Pid()))
+	if err != nil {
+		return Memory{}, fmt.Errorf("read memory of %s: %w", p.Name(), err)
+	}
+	defer file.Close()
+	var memory Memory
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		key, value, _ := strings.Cut(lines.Text(), ":")
+		var field *int64
+		switch key {
+		case "VmRSS":
+			field = &memory.Resident
+		case "VmHWM":
+			field = &memory.Peak
+		default:
+			continue
+		}
+		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		if err != nil {
+			return Memory{}, fmt.Errorf("read memory of %s: %w", p.Name(), err)
+		}
+		*field = kilobytes << 10
+	}
+	return memory, lines.Err()
+}
+
+// Ports from below those that Linux hands out by itself: a program that is killed finds its own port free
+// when it is started again, since no client was given it meanwhile.
+const (
+	firstPort = 20000
+	lastPort  = 32000
+)
+
+// freeAddress returns a host:port on 127.0.0.1 where nobody listens.
+func freeAddress() (string, error) {
+	for range 100 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(lastPort-firstPort)))
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		return address, listener.Close()
+	}
+	return "", errors.New("find a free port: a hundred are taken")
+}
