@@ -1,8 +1,6 @@
 package target
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -45,117 +43,118 @@ func (d *Deployment) KeepValues(current []byte) {
 }
 
 func (d *Deployment) setValues(current, staged []byte) {
-	d.Values, d.Object.Spec.ValuesHash = nil, ""
+	d.Values = valuesData(current, staged)
+	d.Object.Spec.ValuesHash = hashOf(d.Values)
+}
+
+func valuesData(current, staged []byte) map[string][]byte {
 	if len(current) == 0 && len(staged) == 0 {
-		return
+		return nil
 	}
-	d.Values = map[string][]byte{}
+	data := map[string][]byte{}
 	if len(current) > 0 {
-		d.Values[ValuesKey] = current
+		data[ValuesKey] = current
 	}
 	if len(staged) > 0 {
-		d.Values[StagedValuesKey] = staged
+		data[StagedValuesKey] = staged
 	}
-	d.Object.Spec.ValuesHash = content.DeploymentValuesHash(current, staged)
+	return data
 }
 
-// differs says that the object must be written. A commit alone is no reason: the pair runs what it ran.
-func (d *Deployment) differs(current *fleet.BundleDeployment) bool {
-	if d.NeedsCurrentValues || !equality.Semantic.DeepEqual(d.Object.Spec, current.Spec) {
-		return true
+func hashOf(data map[string][]byte) string {
+	if data == nil {
+		return ""
 	}
-	if commit, labelled := current.Labels[fleet.CommitLabel]; labelled && d.Object.Labels[fleet.CommitLabel] != "" {
-		d.Object.Labels[fleet.CommitLabel] = commit
-	}
-	return !maps.Equal(d.Object.Labels, current.Labels) || !slices.Equal(d.Object.Finalizers, current.Finalizers)
+	return content.DeploymentValuesHash(data[ValuesKey], data[StagedValuesKey])
 }
 
-// build returns the wanted deployment, made from the current one when there is one.
-func build(s Snapshot, target Targeted, action rollout.Action, current *fleet.BundleDeployment) (Deployment, error) {
-	object := &fleet.BundleDeployment{}
+// draft is a deployment before it is known whether it must be written: it shares what it is made from.
+type draft struct {
+	labels     map[string]string
+	finalizers []string
+	spec       fleet.BundleDeploymentSpec
+	values     map[string][]byte
+	// needsCurrentValues is as in Deployment.
+	needsCurrentValues bool
+}
+
+// newDraft returns the wanted deployment, made from the current one when there is one.
+func newDraft(s Snapshot, target Targeted, action rollout.Action, current *fleet.BundleDeployment) draft {
+	d := draft{labels: labelsOf(s, target.Cluster)}
 	if current != nil {
-		object = current.DeepCopy()
+		d.spec, d.finalizers = current.Spec, slices.Clip(current.Finalizers)
 	}
-	object.Namespace, object.Name = target.Cluster.DeploymentNamespace, s.Bundle.Name
-	object.Labels = labelsOf(s, target.Cluster)
 	for _, finalizer := range s.Finalizers {
-		if !slices.Contains(object.Finalizers, finalizer) {
-			object.Finalizers = append(object.Finalizers, finalizer)
+		if !slices.Contains(d.finalizers, finalizer) {
+			d.finalizers = append(d.finalizers, finalizer)
 		}
 	}
-	stripped, document, err := strip(target.Options)
-	if err != nil {
-		return Deployment{}, err
-	}
-	// Deployments are written at the same time, so they share nothing.
-	bundle := sharedSpec(s.Bundle)
-	spec := &object.Spec
+	bundle, spec := &s.Bundle.Spec, &d.spec
 	spec.Paused = bundle.Paused || target.Cluster.Paused
 	spec.OffSchedule = target.Cluster.OffSchedule
 	spec.DependsOn = bundle.DependsOn
-	spec.CorrectDrift = stripped.CorrectDrift.DeepCopy()
+	spec.CorrectDrift = target.Options.CorrectDrift
 
 	released := action.Release || (current != nil && spec.DeploymentID == target.DeploymentID)
-	before := spec.StagedDeploymentID
-	if action.Stage || released || before == target.DeploymentID {
-		spec.StagedOptions, spec.StagedDeploymentID = stripped, target.DeploymentID
+	stagedBefore := spec.StagedDeploymentID == target.DeploymentID
+	if action.Stage || released || stagedBefore {
+		spec.StagedOptions, spec.StagedDeploymentID = target.stripped, target.DeploymentID
 	}
-	if released {
-		spec.Options, spec.DeploymentID = *stripped.DeepCopy(), target.DeploymentID
-		spec.OCIContents = bundle.ContentsID != ""
-		spec.HelmChartOptions = bundle.HelmOpOptions
-	}
-	made := Deployment{Object: object, Cluster: target.Cluster.Key()}
 	switch {
 	case released:
-		made.setValues(document, document)
+		spec.Options, spec.DeploymentID = target.stripped, target.DeploymentID
+		spec.OCIContents = bundle.ContentsID != ""
+		spec.HelmChartOptions = bundle.HelmOpOptions
+		d.setValues(target.document, target.document)
 	case spec.StagedDeploymentID == target.DeploymentID:
-		made.stageValues(document, before == target.DeploymentID)
+		d.stageValues(target.document, stagedBefore)
 	}
-	return made, nil
+	return d
+}
+
+func (d *draft) setValues(current, staged []byte) {
+	d.values = valuesData(current, staged)
+	d.spec.ValuesHash = hashOf(d.values)
 }
 
 // stageValues sets the values of a deployment that is staged only. What it runs keeps its own.
-func (d *Deployment) stageValues(document []byte, stagedBefore bool) {
+func (d *draft) stageValues(document []byte, stagedBefore bool) {
 	switch {
-	case d.Object.Spec.DeploymentID == "":
+	case d.spec.DeploymentID == "":
 		d.setValues(nil, document)
 	case stagedBefore:
 		// Both are in the Secret already.
-	case d.Object.Spec.ValuesHash == "":
+	case d.spec.ValuesHash == "":
 		d.setValues(nil, document)
 	default:
-		d.Values = map[string][]byte{StagedValuesKey: document}
-		d.NeedsCurrentValues = true
+		d.values = map[string][]byte{StagedValuesKey: document}
+		d.needsCurrentValues = true
 	}
 }
 
-// sharedSpec returns a copy of what all deployments of a bundle have in common.
-func sharedSpec(bundle *fleet.Bundle) *fleet.BundleSpec {
-	return (&fleet.BundleSpec{
-		Paused:        bundle.Spec.Paused,
-		DependsOn:     bundle.Spec.DependsOn,
-		ContentsID:    bundle.Spec.ContentsID,
-		HelmOpOptions: bundle.Spec.HelmOpOptions,
-	}).DeepCopy()
+// differs says that the object must be written. A commit alone is no reason: the pair runs what it ran.
+func (d *draft) differs(current *fleet.BundleDeployment) bool {
+	if d.needsCurrentValues || !equality.Semantic.DeepEqual(d.spec, current.Spec) {
+		return true
+	}
+	if commit, labelled := current.Labels[fleet.CommitLabel]; labelled && d.labels[fleet.CommitLabel] != "" {
+		d.labels[fleet.CommitLabel] = commit
+	}
+	return !maps.Equal(d.labels, current.Labels) || !slices.Equal(d.finalizers, current.Finalizers)
 }
 
-// strip takes the values out of options and returns them as JSON; nil when there are none.
-func strip(options fleet.BundleDeploymentOptions) (fleet.BundleDeploymentOptions, []byte, error) {
-	stripped := *options.DeepCopy()
-	if stripped.Helm == nil || stripped.Helm.Values == nil {
-		return stripped, nil, nil
+// deployment returns what is to be written. It shares nothing, because deployments are written at the same
+// time.
+func (d *draft) deployment(s Snapshot, cluster ClusterInfo, current *fleet.BundleDeployment) Deployment {
+	object := &fleet.BundleDeployment{}
+	if current != nil {
+		object.TypeMeta, object.ObjectMeta = current.TypeMeta, *current.ObjectMeta.DeepCopy()
+		object.Status = *current.Status.DeepCopy()
 	}
-	tree := stripped.Helm.Values.Data
-	stripped.Helm.Values = nil
-	if len(tree) == 0 {
-		return stripped, nil, nil
-	}
-	document, err := json.Marshal(tree)
-	if err != nil {
-		return stripped, nil, fmt.Errorf("encode values: %w", err)
-	}
-	return stripped, document, nil
+	object.Namespace, object.Name = cluster.DeploymentNamespace, s.Bundle.Name
+	object.Labels, object.Finalizers = d.labels, slices.Clone(d.finalizers)
+	object.Spec = *d.spec.DeepCopy()
+	return Deployment{Object: object, Cluster: cluster.Key(), Values: maps.Clone(d.values), NeedsCurrentValues: d.needsCurrentValues}
 }
 
 // labelsOf returns a deployment's labels: the bundle's, and where it comes from and goes to.

@@ -83,9 +83,7 @@ func NewPlan(s Snapshot) (Plan, error) {
 	plan.take(decision)
 	plan.Partitions = partitionStatus(decision, placed, current)
 	for i, target := range placed {
-		if err := plan.add(s, target, decision.Actions[i], current[target.Cluster.DeploymentNamespace]); err != nil {
-			return Plan{}, err
-		}
+		plan.add(s, target, decision.Actions[i], current[target.Cluster.DeploymentNamespace])
 	}
 	plan.Missing += len(waiting)
 	plan.guardedDelete(s, orphans(s, placed, waiting))
@@ -130,31 +128,27 @@ func (p *Plan) take(decision rollout.Decision) {
 }
 
 // add plans one cluster.
-func (p *Plan) add(s Snapshot, target Targeted, action rollout.Action, current *fleet.BundleDeployment) error {
+func (p *Plan) add(s Snapshot, target Targeted, action rollout.Action, current *fleet.BundleDeployment) {
 	switch {
 	case current == nil && !action.Create:
 		p.Missing++
-		return nil
+		return
 	case target.Err != nil || (current != nil && current.DeletionTimestamp != nil):
 		p.Unchanged++
-		return nil
+		return
 	}
-	wanted, err := build(s, target, action, current)
-	if err != nil {
-		return fmt.Errorf("plan bundle %s/%s on %s: %w", s.Bundle.Namespace, s.Bundle.Name, target.Cluster.Key(), err)
-	}
+	wanted := newDraft(s, target, action, current)
 	switch {
 	case current == nil:
-		p.Create = append(p.Create, wanted)
+		p.Create = append(p.Create, wanted.deployment(s, target.Cluster, nil))
 	case wanted.differs(current):
-		p.Update = append(p.Update, wanted)
-	case s.MissingValues[current.Namespace+"/"+current.Name] && wanted.Values != nil:
-		p.Secrets = append(p.Secrets, wanted)
-		p.Unchanged++
+		p.Update = append(p.Update, wanted.deployment(s, target.Cluster, current))
 	default:
 		p.Unchanged++
+		if s.MissingValues[current.Namespace+"/"+current.Name] && wanted.values != nil {
+			p.Secrets = append(p.Secrets, wanted.deployment(s, target.Cluster, current))
+		}
 	}
-	return nil
 }
 
 // partitionStatus counts the states in each partition, as they are before the plan.

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"encoding/json"
 	"fmt"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -28,6 +29,10 @@ type Targeted struct {
 	Retyped []string
 	// Err says why the options could not be made; then they are empty.
 	Err error
+
+	// stripped are the options without values, and document the values as JSON; nil when there are none.
+	stripped fleet.BundleDeploymentOptions
+	document []byte
 }
 
 // Targets returns the clusters that the snapshot's bundle reaches, in the order of rollouts, and warnings
@@ -64,10 +69,31 @@ type resolver struct {
 type resolved struct {
 	options  fleet.BundleDeploymentOptions
 	template *values.Template
+	// static is what all clusters with labels (true) or without (false) get, where no value depends on
+	// more of the cluster than that.
+	static map[bool]*Targeted
 }
 
+// resolve makes the options of a target. Parts of them are shared between targets.
 func (r *resolver) resolve(target *Targeted) {
 	shared := r.merge(target.Match.Options(r.snapshot.Bundle.Spec.TargetCustomizationMode))
+	if shared.static == nil {
+		r.render(target, shared)
+		return
+	}
+	labelled := target.Cluster.renderable().HasLabels()
+	made := shared.static[labelled]
+	if made == nil {
+		made = &Targeted{Cluster: target.Cluster}
+		r.render(made, shared)
+		shared.static[labelled] = made
+	}
+	target.Options, target.DeploymentID, target.Err = made.Options, made.DeploymentID, made.Err
+	target.stripped, target.document = made.stripped, made.document
+}
+
+// render makes the options for the target's own cluster.
+func (r *resolver) render(target *Targeted, shared *resolved) {
 	rendered, err := shared.template.Render(target.Cluster.renderable())
 	if err != nil {
 		target.Err = fault.Wrap(fault.Stalled, ReasonTemplate, err)
@@ -76,7 +102,29 @@ func (r *resolver) resolve(target *Targeted) {
 	target.Options = shared.options
 	target.Options.Helm = rendered.Helm
 	target.Retyped = rendered.Retyped
-	target.DeploymentID, target.Err = content.DeploymentID(r.snapshot.ManifestID, target.Options)
+	if target.DeploymentID, target.Err = content.DeploymentID(r.snapshot.ManifestID, target.Options); target.Err != nil {
+		return
+	}
+	target.stripped, target.document, target.Err = strip(target.Options)
+}
+
+// strip takes the values out of options and returns them as JSON; nil when there are none.
+func strip(options fleet.BundleDeploymentOptions) (fleet.BundleDeploymentOptions, []byte, error) {
+	if options.Helm == nil || options.Helm.Values == nil {
+		return options, nil, nil
+	}
+	tree := options.Helm.Values.Data
+	helm := *options.Helm
+	helm.Values = nil
+	options.Helm = &helm
+	if len(tree) == 0 {
+		return options, nil, nil
+	}
+	document, err := json.Marshal(tree)
+	if err != nil {
+		return options, nil, fmt.Errorf("encode values: %w", err)
+	}
+	return options, document, nil
 }
 
 func (r *resolver) merge(indexes []int) *resolved {
@@ -98,6 +146,9 @@ func (r *resolver) merge(indexes []int) *resolved {
 		merged.CreateNamespace = &no
 	}
 	made := &resolved{options: merged, template: values.Compile(merged.Helm)}
+	if made.template.Static() {
+		made.static = map[bool]*Targeted{}
+	}
 	r.resolved[key] = made
 	return made
 }

@@ -38,6 +38,9 @@ func (c Cluster) visibleLabels() map[string]string {
 	return Visible(c.Labels, fleet.ReservedPrefix, "management.cattle.io/")
 }
 
+// HasLabels says that templates see any label of the cluster.
+func (c Cluster) HasLabels() bool { return len(c.visibleLabels()) > 0 }
+
 // data returns the object that templates are executed on. Templates can change maps in it, so every
 // rendering gets its own.
 func (c Cluster) data() map[string]any {

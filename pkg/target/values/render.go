@@ -48,6 +48,38 @@ func Compile(helm *fleet.HelmOptions) *Template {
 	return &Template{helm: helm, texts: map[string]*template.Template{}}
 }
 
+// Static says that every cluster with labels gets the same, and so does every cluster without.
+func (t *Template) Static() bool {
+	switch {
+	case t.helm == nil:
+		return true
+	case t.helm.Values != nil && !static(t.helm.Values.Data, !t.helm.DisablePreProcess):
+		return false
+	}
+	return t.helm.DisablePreProcess || len(t.helm.TemplateValues) == 0
+}
+
+// static says that nothing in a value depends on the cluster.
+func static(value any, pre bool) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, below := range value {
+			if (pre && strings.Contains(key, opening)) || !static(below, pre) {
+				return false
+			}
+		}
+	case []any:
+		for _, below := range value {
+			if !static(below, pre) {
+				return false
+			}
+		}
+	case string:
+		return !strings.HasPrefix(value, labelReference) && !(pre && strings.Contains(value, opening))
+	}
+	return true
+}
+
 // Render returns the options for a cluster. The error names the key that failed; it may hold parts of the
 // template, never rendered values.
 func (t *Template) Render(cluster Cluster) (Result, error) {
