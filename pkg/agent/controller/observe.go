@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -22,6 +23,8 @@ type observation struct {
 	objects []sight
 	// err says why nothing could be seen, or what correcting drift failed of.
 	err error
+	// pending means that something is not listed yet; there is nothing to tell before it is.
+	pending bool
 }
 
 // sight is one object of the release as it is seen.
@@ -52,7 +55,9 @@ func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.Bu
 	claim := c.deployer.Claim(deployment.Name, e.options)
 	claim.Recorded = keys(e.record.Objects)
 	for _, desired := range e.record.Objects {
-		seen.objects = append(seen.objects, c.look(ctx, e, desired, identity.Writer, claim, rules, deployment.Spec.Options.IgnoreOptions))
+		object := c.look(ctx, e, desired, identity.Writer, claim, rules, deployment.Spec.Options.IgnoreOptions)
+		seen.pending = seen.pending || object.verdict.Reason == notListed
+		seen.objects = append(seen.objects, object)
 	}
 	return seen
 }
@@ -76,6 +81,9 @@ func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.U
 	seen.summary, seen.ready = health.Of(live, ignore)
 	return seen
 }
+
+// notListed is the reason of an Unknown verdict that passes by itself.
+const notListed = "not listed yet"
 
 // isExpected says whether it is right that an object is not there: a Job with a time to live was
 // removed after it had finished.
@@ -102,7 +110,7 @@ func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.U
 	case !known && answered != nil:
 		return answered, ""
 	case !known:
-		return nil, reason
+		return nil, cmp.Or(reason, notListed)
 	case watched != nil && (answered == nil || !older(watched, answered)):
 		delete(e.answered, key)
 		return watched, ""

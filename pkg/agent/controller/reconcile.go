@@ -37,6 +37,9 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	}
 	if wants(deployment, e) && isFree(deployment) {
 		c.attempt(ctx, e, deployment)
+		if err := c.load(ctx, e, deployment); err != nil {
+			return c.report(ctx, e, deployment, observation{err: err})
+		}
 	}
 	c.takeLeftBehind(e)
 	if len(e.moved) > 0 && isFree(deployment) && !wants(deployment, e) {
@@ -47,6 +50,9 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	seen := c.observe(ctx, e, deployment)
 	if isFree(deployment) && c.correct(ctx, e, deployment, seen) {
 		seen = c.observe(ctx, e, deployment)
+	}
+	if seen.pending {
+		return c.nextAttempt(e, deployment), nil
 	}
 	again, err := c.report(ctx, e, deployment, seen)
 	return sooner(again, c.nextAttempt(e, deployment)), err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,7 +85,9 @@ func (d *Deployer) Claim(bundleID string, options fleet.BundleDeploymentOptions)
 	}
 }
 
-// Current returns the newest revision of a bundle's release, and false when there is none.
+// Current returns what is installed of a bundle, and false when there is nothing: the revision that was
+// last installed completely, or the newest if none was. Its Deployed is false when a newer attempt
+// failed or was cut off.
 func (d *Deployer) Current(ctx context.Context, bundleID string, options fleet.BundleDeploymentOptions) (Record, bool, error) {
 	identity, err := d.member.As(ctx, options.ServiceAccount)
 	if err != nil {
@@ -95,10 +98,19 @@ func (d *Deployer) Current(ctx context.Context, bundleID string, options fleet.B
 	if err != nil || len(revisions) == 0 {
 		return Record{}, false, err
 	}
-	record, err := d.recordOf(revisions[len(revisions)-1])
+	newest := revisions[len(revisions)-1]
+	installed := newest
+	for _, revision := range slices.Backward(revisions) {
+		if status := revision.Info.Status; status == release.StatusDeployed || status == release.StatusSuperseded {
+			installed = revision
+			break
+		}
+	}
+	record, err := d.recordOf(installed)
 	if err != nil || record.BundleID != bundleID {
 		return Record{}, false, err
 	}
+	record.Deployed = newest.Info.Status == release.StatusDeployed
 	return record, true, nil
 }
 

@@ -80,7 +80,8 @@ func (w *Watcher) Track(user string, resources []schema.GroupVersionResource) {
 }
 
 // Get returns the object as it was last heard of; nil means that there is none with the owner label.
-// When known is false nothing can be said, for the reason given.
+// When known is false nothing can be said, for the reason given; without a reason the kind is only not
+// listed yet, and the handler will be told when it is.
 func (w *Watcher) Get(resource schema.GroupVersionResource, namespace, name string) (object *unstructured.Unstructured, known bool, reason string) {
 	w.mu.Lock()
 	followed := w.kinds[resource]
@@ -116,7 +117,7 @@ func (k *kind) reason(resource schema.GroupVersionResource) string {
 	if k.failure != nil {
 		return fmt.Sprintf("watch %s: %v", resource.GroupResource(), k.failure)
 	}
-	return fmt.Sprintf("%s is not listed yet", resource.GroupResource())
+	return ""
 }
 
 func (w *Watcher) use(resource schema.GroupVersionResource) {

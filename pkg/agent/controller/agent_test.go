@@ -1,0 +1,357 @@
+package controller_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"github.com/fairlead-dev/fairlead/integrationtests/kube"
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
+	"github.com/fairlead-dev/fairlead/pkg/agent/controller"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+)
+
+var clusters = kubetest.Share(kubetest.Options{Members: 1})
+
+func TestMain(m *testing.M) { os.Exit(clusters.Run(m)) }
+
+const agentNamespace = "cattle-fleet-system"
+
+// world is a hub namespace with an agent that works on it, and a namespace on the member to deploy to.
+type world struct {
+	t         *testing.T
+	hub       *kube.Cluster
+	member    *kube.Cluster
+	namespace string // on the hub
+	target    string // on the member
+	client    rest.Interface
+	stop      func()
+}
+
+// newWorld starts an agent, as administrator on both sides: rights are tested elsewhere.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	all := clusters.Get(t)
+	w := &world{t: t, hub: all.Hub, member: all.Members[0]}
+	w.installDefinitions()
+	w.client = fleetClient(t, w.hub.Admin().Config)
+	w.namespace = kubetest.Namespace(t, w.hub)
+	w.target = kubetest.Namespace(t, w.member)
+	w.start()
+	return w
+}
+
+func fleetClient(t *testing.T, config *rest.Config) rest.Interface {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := fleet.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	config.GroupVersion, config.APIPath = &fleet.GroupVersion, "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func (w *world) installDefinitions() {
+	w.t.Helper()
+	file, err := os.Open(filepath.Join("..", "..", "..", "charts", "fleet-crd", "templates", "crds.yaml"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := w.hub.Kubectl(w.t.Context(), file, "apply", "--server-side", "-f", "-"); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.hub.Kubectl(w.t.Context(), nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, cluster := range []*kube.Cluster{w.member} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}}
+		_, err := cluster.Clients().CoreV1().Namespaces().Create(w.t.Context(), namespace, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// start runs the agent in this process; the returned agent is stopped by w.stop or when the test ends.
+func (w *world) start() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	log := testr.NewWithOptions(w.t, testr.Options{LogTimestamp: true})
+	hub, err := controller.NewHub(w.hub.Admin().Config, w.namespace)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	member, err := helm.NewMember(w.member.Admin().Config, agentNamespace, apply.NewMemory())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	// The namespace on the hub tells the agents of this package's tests apart.
+	deployer := helm.NewDeployer(member, helm.Options{AgentNamespace: agentNamespace, AgentScope: w.namespace, Log: log})
+	loop, err := controller.New(ctx, hub, member, deployer, controller.Options{
+		AgentNamespace: agentNamespace, Workers: 8, ConfirmAfter: time.Second, CollectEvery: 2 * time.Second, Log: log,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := loop.Run(ctx); err != nil {
+			w.t.Error(err)
+		}
+	}()
+	stopped := false
+	w.stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			<-done
+		}
+	}
+	w.t.Cleanup(func() { w.stop() })
+}
+
+// bundle is what a test deploys.
+type bundle struct {
+	files   map[string]string
+	options fleet.BundleDeploymentOptions
+	values  map[string]any
+	change  func(*fleet.BundleDeployment)
+}
+
+// put creates or updates Content, values and BundleDeployment, as the hub would, and returns the id.
+func (w *world) put(name string, b bundle) string {
+	w.t.Helper()
+	ctx := w.t.Context()
+	var manifest content.Manifest
+	for file, text := range b.files {
+		manifest.Resources = append(manifest.Resources, fleet.BundleResource{Name: file, Content: text})
+	}
+	stored, err := manifest.Store()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	object, err := stored.Object()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.client.Post().Resource("contents").Body(object).Do(ctx).Error(); err != nil && !apierrors.IsAlreadyExists(err) {
+		w.t.Fatal(err)
+	}
+	if b.options.DefaultNamespace == "" && b.options.TargetNamespace == "" {
+		b.options.DefaultNamespace = w.target
+	}
+	hashed := *b.options.DeepCopy()
+	if b.values != nil {
+		if hashed.Helm == nil {
+			hashed.Helm = &fleet.HelmOptions{}
+		}
+		hashed.Helm.Values = &fleet.GenericMap{Data: b.values}
+	}
+	id, err := content.DeploymentID(stored.ID, hashed)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	wanted := &fleet.BundleDeployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: w.namespace,
+			Labels: map[string]string{fleet.BundleLabel: name, fleet.BundleNamespaceLabel: "fleet-default"},
+		},
+		Spec: fleet.BundleDeploymentSpec{
+			DeploymentID: id, StagedDeploymentID: id, Options: b.options, StagedOptions: b.options, CorrectDrift: b.options.CorrectDrift,
+		},
+	}
+	if b.values != nil {
+		wanted.Spec.ValuesHash = w.putValues(name, b.values)
+	}
+	if b.change != nil {
+		b.change(wanted)
+	}
+	err = w.client.Post().Namespace(w.namespace).Resource("bundledeployments").Body(wanted).Do(ctx).Error()
+	if apierrors.IsAlreadyExists(err) {
+		data, marshalErr := json.Marshal(map[string]any{"spec": wanted.Spec})
+		if marshalErr != nil {
+			w.t.Fatal(marshalErr)
+		}
+		// A whole new spec: what is not in it goes.
+		current := w.get(name)
+		current.Spec = wanted.Spec
+		_ = data
+		err = w.client.Put().Namespace(w.namespace).Resource("bundledeployments").Name(name).Body(current).Do(ctx).Error()
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return wanted.Spec.DeploymentID
+}
+
+func (w *world) putValues(name string, values map[string]any) string {
+	w.t.Helper()
+	data, err := json.Marshal(values)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Type: fleet.DeploymentValuesSecretType,
+		Data: map[string][]byte{"values": data, "stagedValues": data},
+	}
+	secrets := w.hub.Clients().CoreV1().Secrets(w.namespace)
+	if _, err := secrets.Create(w.t.Context(), secret, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+		_, err = secrets.Update(w.t.Context(), secret, metav1.UpdateOptions{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	} else if err != nil {
+		w.t.Fatal(err)
+	}
+	return content.DeploymentValuesHash(data, data)
+}
+
+func (w *world) get(name string) *fleet.BundleDeployment {
+	w.t.Helper()
+	deployment := &fleet.BundleDeployment{}
+	err := w.client.Get().Namespace(w.namespace).Resource("bundledeployments").Name(name).Do(w.t.Context()).Into(deployment)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return deployment
+}
+
+func (w *world) delete(name string) {
+	w.t.Helper()
+	err := w.client.Delete().Namespace(w.namespace).Resource("bundledeployments").Name(name).Do(w.t.Context()).Error()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// until waits until the deployment has a state, for its present id.
+func (w *world) until(name string, state fleet.BundleState) *fleet.BundleDeployment {
+	w.t.Helper()
+	return w.untilTrue(name, "is "+string(state), func(d *fleet.BundleDeployment) bool {
+		return status.Of(d) == state && d.Status.Display.State == string(state)
+	})
+}
+
+func (w *world) untilTrue(name, what string, holds func(*fleet.BundleDeployment) bool) *fleet.BundleDeployment {
+	w.t.Helper()
+	var last *fleet.BundleDeployment
+	kubetest.Eventually(w.t, name+" "+what, func(context.Context) error {
+		last = w.get(name)
+		if holds(last) {
+			return nil
+		}
+		text, _ := json.Marshal(last.Status)
+		return fmt.Errorf("state %s: %s", status.Of(last), text)
+	})
+	return last
+}
+
+func (w *world) memberClients() kubernetes.Interface { return w.member.Clients() }
+
+func (w *world) configMap(name string) (*corev1.ConfigMap, error) {
+	return w.memberClients().CoreV1().ConfigMaps(w.target).Get(w.t.Context(), name, metav1.GetOptions{})
+}
+
+func (w *world) untilGone(name string) {
+	w.t.Helper()
+	kubetest.Eventually(w.t, "config map "+name+" is gone", func(context.Context) error {
+		_, err := w.configMap(name)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("still there: %v", err)
+	})
+}
+
+func (w *world) patchConfigMap(name, patch string) {
+	w.t.Helper()
+	_, err := w.memberClients().CoreV1().ConfigMaps(w.target).Patch(w.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// revisions returns the revisions of a release that are stored.
+func (w *world) revisions(release string) []string {
+	w.t.Helper()
+	list, err := w.memberClients().CoreV1().Secrets(w.target).List(w.t.Context(), metav1.ListOptions{LabelSelector: "owner=helm,name=" + release})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var names []string
+	for _, secret := range list.Items {
+		names = append(names, secret.Labels["version"]+":"+secret.Labels["status"])
+	}
+	return names
+}
+
+func configMap(name string, data ...string) string {
+	lines := []string{"apiVersion: v1", "kind: ConfigMap", "metadata:", "  name: " + name, "data:"}
+	for i := 0; i+1 < len(data); i += 2 {
+		lines = append(lines, fmt.Sprintf("  %s: %q", data[i], data[i+1]))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func newConfigMap(name, key, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{key: value}}
+}
+
+func (w *world) untilNoRecords(release string) {
+	w.t.Helper()
+	kubetest.Eventually(w.t, "release "+release+" is gone", func(context.Context) error {
+		if left := w.revisions(release); len(left) > 0 {
+			return fmt.Errorf("records left: %v", left)
+		}
+		return nil
+	})
+}
+
+func definition(group string) string {
+	return `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: jars.` + group + `}
+spec:
+  group: ` + group + `
+  scope: Namespaced
+  names: {kind: Jar, plural: jars, singular: jar, listKind: JarList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties: {n: {type: integer}}
+`
+}
