@@ -106,6 +106,17 @@ func newCSR(t *testing.T, identity fleet.AgentIdentity) (request, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
 }
 
+// later waits until what is created now is newer than an object: creation times count seconds.
+func later(t *testing.T, than client.Object) {
+	t.Helper()
+	kubetest.Eventually(t, "a second has passed", func(context.Context) error {
+		if created := than.GetCreationTimestamp(); time.Now().Unix() <= created.Unix()+1 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
 // ask creates a registration and returns it once it is answered, all with the agent's own rights.
 func ask(t *testing.T, agent client.Client, registration *fleet.ClusterRegistration) *fleet.ClusterRegistration {
 	t.Helper()

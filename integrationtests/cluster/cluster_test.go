@@ -171,6 +171,9 @@ func TestHeartbeatsWriteNothing(t *testing.T) {
 	})
 	h.settle(t)
 	began := len(h.hubWrites(t, workspace, agent.namespace))
+	if began == 0 {
+		t.Fatal("the hub made a cluster without a write: this test sees nothing")
+	}
 	for range 20 {
 		agent.renewLease(t, 600)
 	}

@@ -115,6 +115,7 @@ func TestJoinAgain(t *testing.T) {
 	workspace := h.workspace(t)
 	v := h.token(t, workspace, "join", time.Hour)
 	first := h.join(t, v, "client-1")
+	later(t, first.registration)
 	second := h.join(t, v, "client-1")
 	if first.clusterName != second.clusterName || first.namespace != second.namespace {
 		t.Errorf("one client got %s and %s", first.clusterName, second.clusterName)

@@ -138,19 +138,15 @@ func Superseded(registration *fleet.ClusterRegistration, others []fleet.ClusterR
 }
 
 // supersedes decides between two registrations of one client. Creation times count seconds: of two in
-// one second the refused one is superseded, one that is not decided stays, and two equals are told apart
-// by name.
+// one second a granted one supersedes a refused one, and otherwise both stay until there is a later one,
+// because which of them the agent uses cannot be told.
 func supersedes(registration, other *fleet.ClusterRegistration) bool {
 	refused := other.Status.State == fleet.RegistrationRejected
 	if !registration.Status.Granted && !refused {
 		return false
 	}
-	if !other.CreationTimestamp.Equal(&registration.CreationTimestamp) {
-		return other.CreationTimestamp.Before(&registration.CreationTimestamp)
+	if other.CreationTimestamp.Equal(&registration.CreationTimestamp) {
+		return registration.Status.Granted && refused
 	}
-	if registration.Status.Granted && refused {
-		return true
-	}
-	decided := refused || other.Status.Granted
-	return decided && other.Name < registration.Name
+	return other.CreationTimestamp.Before(&registration.CreationTimestamp)
 }

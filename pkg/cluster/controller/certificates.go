@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
@@ -84,13 +85,24 @@ func (r *registrations) approve(ctx context.Context, request *certificatesv1.Cer
 	return nil
 }
 
-// tidy removes what a decided registration leaves over: its signing request and the registrations it
-// supersedes.
-func (r *registrations) tidy(ctx context.Context, registration *fleet.ClusterRegistration) error {
+// tidy removes what a decided registration leaves over: its signing request, the handover of its account
+// and the registrations it supersedes.
+func (r *registrations) tidy(ctx context.Context, registration *fleet.ClusterRegistration) (reconcile.Result, error) {
 	var failures []error
+	var result reconcile.Result
 	if registration.Status.CSRName != "" {
 		failures = append(failures, r.objects.remove(ctx, cluster.SigningRequest(registration)))
 	}
+	if usesAccount(registration) && registration.Status.Granted {
+		left, err := r.withdraw(ctx, registration)
+		result.RequeueAfter = left
+		failures = append(failures, err)
+	}
+	failures = append(failures, r.removeSuperseded(ctx, registration))
+	return result, errors.Join(failures...)
+}
+
+func (r *registrations) removeSuperseded(ctx context.Context, registration *fleet.ClusterRegistration) error {
 	var all fleet.ClusterRegistrationList
 	same := []client.ListOption{client.InNamespace(registration.Namespace)}
 	if registration.Spec.ClientID != "" {
@@ -99,7 +111,12 @@ func (r *registrations) tidy(ctx context.Context, registration *fleet.ClusterReg
 	if err := r.client.List(ctx, &all, same...); err != nil {
 		return fmt.Errorf("list registrations in %s: %w", registration.Namespace, err)
 	}
+	var failures []error
 	for _, old := range cluster.Superseded(registration, all.Items) {
+		if err := revokeAccount(ctx, r.objects, &old, r.options); err != nil {
+			failures = append(failures, err)
+			continue
+		}
 		if err := r.client.Delete(ctx, &old); client.IgnoreNotFound(err) != nil {
 			failures = append(failures, fmt.Errorf("delete registration %s/%s: %w", old.Namespace, old.Name, err))
 		}

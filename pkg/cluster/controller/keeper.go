@@ -120,6 +120,10 @@ func bringInOrder(current, wanted client.Object) (mustReplace bool) {
 		binding := wanted.(*rbacv1.RoleBinding)
 		mustReplace = current.RoleRef != binding.RoleRef
 		current.Subjects = binding.Subjects
+	case *rbacv1.ClusterRoleBinding:
+		binding := wanted.(*rbacv1.ClusterRoleBinding)
+		mustReplace = current.RoleRef != binding.RoleRef
+		current.Subjects = binding.Subjects
 	case *corev1.Secret:
 		secret := wanted.(*corev1.Secret)
 		mustReplace = current.Type != secret.Type

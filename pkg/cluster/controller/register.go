@@ -140,6 +140,7 @@ func newOwn(mgr manager.Manager, systemNamespace string) (ctrlcluster.Cluster, e
 			&corev1.ServiceAccount{}:                    managed,
 			&rbacv1.Role{}:                              managed,
 			&rbacv1.RoleBinding{}:                       managed,
+			&rbacv1.ClusterRoleBinding{}:                managed,
 			&certificatesv1.CertificateSigningRequest{}: managed,
 			&corev1.Secret{}:                            {Label: labels.NewSelector().Add(*ofTokens)},
 			&coordinationv1.Lease{}:                     {Field: fields.OneTermEqualSelector("metadata.name", cluster.LeaseName)},

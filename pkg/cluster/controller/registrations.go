@@ -52,7 +52,8 @@ func registerRegistrations(mgr manager.Manager, own ctrlcluster.Cluster, objects
 		For(&fleet.ClusterRegistration{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Workers}).
 		Watches(&fleet.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(namespaceNews())).
-		WatchesRawSource(source.Kind(own.GetCache(), &certificatesv1.CertificateSigningRequest{}, handler.TypedEnqueueRequestsFromMapFunc(ofSigningRequest))).
+		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(madeFor))).
+		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(madeFor))).
 		Complete(r)
 }
 
@@ -84,13 +85,15 @@ func (r *registrations) ofCluster(ctx context.Context, object client.Object) []r
 	return requests
 }
 
-func ofSigningRequest(_ context.Context, request *certificatesv1.CertificateSigningRequest) []reconcile.Request {
-	name := request.Annotations[cluster.RegistrationAnnotation]
+// madeFor leads from what was made for a registration to it.
+func madeFor(_ context.Context, object client.Object) []reconcile.Request {
+	annotations := object.GetAnnotations()
+	name := annotations[cluster.RegistrationAnnotation]
 	if name == "" {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{
-		Namespace: request.Annotations[cluster.RegistrationNamespaceAnnotation], Name: name,
+		Namespace: annotations[cluster.RegistrationNamespaceAnnotation], Name: name,
 	}}}
 }
 
@@ -108,7 +111,7 @@ func (r *registrations) Reconcile(ctx context.Context, request reconcile.Request
 		return reconcile.Result{}, nil
 	}
 	if decided(&registration) {
-		return reconcile.Result{}, r.tidy(ctx, &registration)
+		return r.tidy(ctx, &registration)
 	}
 	status := *registration.Status.DeepCopy()
 	err := r.advance(ctx, &registration, &status)
@@ -154,6 +157,12 @@ func (r *registrations) advance(ctx context.Context, registration *fleet.Cluster
 		if err := r.own(ctx, registration, member); err != nil {
 			return err
 		}
+	}
+	if usesAccount(registration) {
+		if renewal {
+			return fault.New(fault.Denied, cluster.ReasonVersionIncompatible, "only agents with a certificate renew it here")
+		}
+		return r.grantAccount(ctx, registration, member, status)
 	}
 	status.ClusterNamespace = member.Status.Namespace
 	status.Identity = cluster.Identity(member.Status.Namespace, registration.Spec.AgentID)
@@ -208,7 +217,7 @@ func (r *registrations) join(ctx context.Context, registration *fleet.ClusterReg
 	if err := cluster.CheckRequest(registration); err != nil {
 		return nil, err
 	}
-	if registration.Spec.ProtocolVersion < 1 {
+	if usesAccount(registration) && r.options.RefuseServiceAccountAgents {
 		return nil, fault.New(fault.Denied, cluster.ReasonVersionIncompatible, "this hub accepts only agents that ask for a certificate: upgrade the agent")
 	}
 	return r.clusterFor(ctx, registration)

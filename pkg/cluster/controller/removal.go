@@ -107,6 +107,10 @@ func (r *clusters) removeRegistrations(ctx context.Context, stored *fleet.Cluste
 		if all.Items[i].Status.ClusterName != stored.Name {
 			continue // waits to join again
 		}
+		if err := revokeAccount(ctx, r.objects, &all.Items[i], r.options); err != nil {
+			failures = append(failures, err)
+			continue
+		}
 		if err := r.client.Delete(ctx, &all.Items[i]); client.IgnoreNotFound(err) != nil {
 			failures = append(failures, fmt.Errorf("delete registration %s/%s: %w", stored.Namespace, all.Items[i].Name, err))
 		}
