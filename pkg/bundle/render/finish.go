@@ -70,7 +70,7 @@ func (f *finisher) collect(rendered []byte) ([]manifest.Object, error) {
 	if len(rendered) > maxOutput {
 		return nil, fmt.Errorf("the templates render to more than %d MiB", maxOutput>>20)
 	}
-	objects, err := manifest.Parse("templates", rendered)
+	objects, err := manifest.ParseRendered("templates", rendered)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (f *finisher) collect(rendered []byte) ([]manifest.Object, error) {
 		return nil, fmt.Errorf("the kustomization builds to more than %d MiB", maxOutput>>20)
 	}
 	kustomization := kustomize.File(f.plan.tree, f.plan.kustomizeDir)
-	objects, err = manifest.Parse(kustomization, built)
+	objects, err = manifest.ParseRendered(kustomization, built)
 	for i := range objects {
 		// Lines of what was built mean nothing to a reader of the repository.
 		objects[i].Origin = manifest.Origin{File: kustomization}

@@ -129,7 +129,7 @@ func sortRendered(files map[string]string) (manifests, hooks []byte, err error) 
 
 // hooks returns the objects of hooks where the options want them.
 func (f *finisher) hooks(rendered []byte) ([]manifest.Object, error) {
-	objects, err := manifest.Parse("hooks", rendered)
+	objects, err := manifest.ParseRendered("hooks", rendered)
 	if err != nil {
 		return nil, err
 	}

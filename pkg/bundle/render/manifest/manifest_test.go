@@ -93,16 +93,21 @@ func TestNumbersAndWordsKeepTheirTypes(t *testing.T) {
 }
 
 func TestSourceComment(t *testing.T) {
-	objects, err := Parse("templates", []byte("---\n# Source: c/templates/a.yaml\napiVersion: v1\nkind: A\nmetadata: {name: x}\n"))
+	objects, err := ParseRendered("templates", []byte("---\n# Source: c/templates/a.yaml\napiVersion: v1\nkind: A\nmetadata: {name: x}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := objects[0].Origin.String(); got != "c/templates/a.yaml" {
 		t.Errorf("origin %q", got)
 	}
-	_, err = Parse("templates", []byte("---\n# Source: c/templates/a.yaml\napiVersion: v1\n"))
+	_, err = ParseRendered("templates", []byte("---\n# Source: c/templates/a.yaml\napiVersion: v1\n"))
 	if err == nil || !strings.HasPrefix(err.Error(), "c/templates/a.yaml: ") {
 		t.Errorf("error %v does not start with the source", err)
+	}
+	// In a file of the repository it is a comment like any other.
+	objects, err = Parse("f.yaml", []byte("# Source: c/templates/a.yaml\napiVersion: v1\nkind: A\nmetadata: {name: x}\n"))
+	if err != nil || objects[0].Origin.String() != "f.yaml, document 1 (line 2)" {
+		t.Errorf("origin %v, %v", objects, err)
 	}
 }
 

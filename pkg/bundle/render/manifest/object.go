@@ -52,9 +52,26 @@ func IsFile(name string) bool {
 // Parse returns the objects of a file in order, lists taken apart. The error names the file, the
 // document and the line.
 func Parse(file string, data []byte) ([]Object, error) {
+	return parse(data, func(document Document) Origin {
+		return Origin{File: file, Document: document.Number, Line: document.Line}
+	})
+}
+
+// ParseRendered returns the objects of a stream in which Helm names the template of every document; the
+// name stands for those that have none.
+func ParseRendered(name string, data []byte) ([]Object, error) {
+	return parse(data, func(document Document) Origin {
+		if document.Source != "" {
+			return Origin{File: document.Source}
+		}
+		return Origin{File: name, Document: document.Number}
+	})
+}
+
+func parse(data []byte, originOf func(Document) Origin) ([]Object, error) {
 	var objects []Object
 	for _, document := range Split(data) {
-		found, err := parseDocument(file, document)
+		found, err := parseDocument(document, originOf(document))
 		if err != nil {
 			return nil, err
 		}
@@ -63,11 +80,7 @@ func Parse(file string, data []byte) ([]Object, error) {
 	return objects, nil
 }
 
-func parseDocument(file string, document Document) ([]Object, error) {
-	origin := Origin{File: file, Document: document.Number, Line: document.Line}
-	if document.Source != "" {
-		origin = Origin{File: document.Source}
-	}
+func parseDocument(document Document, origin Origin) ([]Object, error) {
 	values, err := Decode(document)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", origin, err)
