@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/archive"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch/index"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -16,7 +17,7 @@ import (
 const (
 	ReasonAuthentication    = "AuthenticationFailed"
 	ReasonChartNotFound     = "ChartNotFound"
-	ReasonVersionNotFound   = "VersionNotFound"
+	ReasonVersionNotFound   = index.ReasonVersionNotFound
 	ReasonInvalidRepository = "InvalidRepository"
 	ReasonInvalidURL        = "InvalidURL"
 	ReasonNotSupported      = "NotSupported"
@@ -79,7 +80,7 @@ type Source struct {
 	credentials func(path string) Credentials
 	clients     map[string]*client
 	charts      map[string]result
-	indexes     map[string]index
+	indexes     map[string]fetched
 }
 
 type result struct {
@@ -99,7 +100,7 @@ func (f *Fetcher) Source(credentials func(path string) Credentials) *Source {
 		credentials: credentials,
 		clients:     map[string]*client{},
 		charts:      map[string]result{},
-		indexes:     map[string]index{},
+		indexes:     map[string]fetched{},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch/index"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
@@ -94,7 +95,7 @@ func findTag(ctx context.Context, repository *remote.Repository, version, where 
 	if err != nil {
 		return "", translateRegistry(ctx, where, err)
 	}
-	chosen, err := choose(version, versions, where)
+	chosen, err := index.Choose(version, versions, where)
 	if err != nil {
 		return "", err
 	}

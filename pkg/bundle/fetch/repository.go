@@ -1,32 +1,19 @@
 package fetch
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/url"
 	"strings"
 
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch/index"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
-	"sigs.k8s.io/yaml"
 )
 
-// maxSection bounds the part of an index that is parsed as YAML, in bytes.
-const maxSection = 8 << 20
-
-// index is the index of a repository, or why it could not be had.
-type index struct {
+// fetched is the index of a repository, or why it could not be had.
+type fetched struct {
 	data []byte
 	err  error
-}
-
-// chartVersion is an entry of an index.
-type chartVersion struct {
-	Name    string   `json:"name"`
-	Version string   `json:"version"`
-	URLs    []string `json:"urls"`
-	Digest  string   `json:"digest"`
 }
 
 // fromRepository fetches from a Helm repository with an index.yaml.
@@ -39,7 +26,7 @@ func (s *Source) fromRepository(ctx context.Context, c *client, repo *url.URL, r
 	if err != nil {
 		return nil, err
 	}
-	versions, err := section(data, ref.Chart)
+	versions, err := index.Versions(data, ref.Chart)
 	if err != nil {
 		return nil, fault.New(fault.Stalled, ReasonInvalidRepository, "%s: the index does not parse: %w", where, err)
 	}
@@ -50,7 +37,7 @@ func (s *Source) fromRepository(ctx context.Context, c *client, repo *url.URL, r
 	for i, version := range versions {
 		available[i] = version.Version
 	}
-	chosen, err := choose(ref.Version, available, where)
+	chosen, err := index.Choose(ref.Version, available, where)
 	if err != nil {
 		return nil, err
 	}
@@ -72,13 +59,13 @@ func (s *Source) index(ctx context.Context, c *client, repo *url.URL) ([]byte, e
 	if ctx.Err() == nil {
 		// Only one large index is held at a time.
 		clear(s.indexes)
-		s.indexes[key] = index{data, err}
+		s.indexes[key] = fetched{data, err}
 	}
 	return data, err
 }
 
 // download gets the archive of a version: the one that is kept under its digest, or from its first URL.
-func (s *Source) download(ctx context.Context, c *client, repo *url.URL, version chartVersion, where string) ([]byte, error) {
+func (s *Source) download(ctx context.Context, c *client, repo *url.URL, version index.Version, where string) ([]byte, error) {
 	digest := strings.TrimPrefix(strings.ToLower(version.Digest), "sha256:")
 	key := c.identity + " sha256 " + digest
 	if digest != "" {
@@ -127,80 +114,6 @@ func resolve(repo *url.URL, reference string) (*url.URL, error) {
 		target.RawQuery = repo.RawQuery
 	}
 	return parse(target.String())
-}
-
-// section returns the versions of one chart. Indexes have many megabytes, and only this chart's lines are
-// parsed where the file is written as Helm writes it.
-func section(data []byte, chart string) ([]chartVersion, error) {
-	if first := bytes.TrimLeft(data, " \t\r\n"); len(first) > 0 && first[0] == '{' {
-		var whole struct {
-			Entries map[string]json.RawMessage `json:"entries"`
-		}
-		if err := json.Unmarshal(data, &whole); err != nil {
-			return nil, err
-		}
-		var versions []chartVersion
-		if raw, ok := whole.Entries[chart]; ok {
-			return versions, json.Unmarshal(raw, &versions)
-		}
-		return nil, nil
-	}
-	part := lines(data, chart)
-	if part == nil {
-		if len(data) > maxSection {
-			return nil, nil
-		}
-		part = data
-	}
-	if len(part) > maxSection {
-		return nil, fault.New(fault.Stalled, ReasonTooLarge, "the chart's versions have more than %d MiB", maxSection>>20)
-	}
-	var index struct {
-		Entries map[string][]chartVersion `json:"entries"`
-	}
-	if err := yaml.Unmarshal(part, &index); err != nil {
-		return nil, err
-	}
-	return index.Entries[chart], nil
-}
-
-// lines cuts "entries:" with one chart's key and value out of an index in block style; nil when the
-// chart is not found that way.
-func lines(data []byte, chart string) []byte {
-	var out []byte
-	inEntries, indent := false, -1
-	for line := range bytes.Lines(data) {
-		text := bytes.TrimRight(line, " \r\n")
-		content := bytes.TrimLeft(text, " ")
-		depth := len(text) - len(content)
-		switch {
-		case len(content) == 0 || content[0] == '#':
-			if out != nil {
-				out = append(out, line...)
-			}
-		case !inEntries:
-			inEntries = depth == 0 && string(content) == "entries:"
-		case depth == 0 && content[0] != '-':
-			return out
-		case indent < 0 || depth == indent && content[0] != '-':
-			if out != nil {
-				return out
-			}
-			indent = depth
-			if isKey(content, chart) {
-				out = append([]byte("entries:\n"), line...)
-			}
-		case out != nil:
-			out = append(out, line...)
-		}
-	}
-	return out
-}
-
-// isKey says that a line is the key and nothing else, quoted or not.
-func isKey(line []byte, key string) bool {
-	text, found := strings.CutSuffix(string(line), ":")
-	return found && (text == key || text == `"`+key+`"` || text == "'"+key+"'")
 }
 
 // fromWeb fetches an archive by its URL.

@@ -1,4 +1,4 @@
-package fetch
+package index
 
 import (
 	"slices"
@@ -8,9 +8,13 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
-// choose returns the index of the version that is wanted: the one that is written exactly so, else the
-// newest that fits the constraint. Without a constraint it is the newest that is no pre-release.
-func choose(wanted string, available []string, where string) (int, error) {
+// ReasonVersionNotFound is the reason of the error when no version fits.
+const ReasonVersionNotFound = "VersionNotFound"
+
+// Choose returns the index of the version that is wanted: the one that is written exactly so, else the
+// newest that fits the constraint. Without a constraint it is the newest that is no pre-release. Errors are
+// of class Stalled and start with where.
+func Choose(wanted string, available []string, where string) (int, error) {
 	if exact := slices.Index(available, wanted); wanted != "" && exact >= 0 {
 		return exact, nil
 	}

@@ -1,4 +1,4 @@
-package fetch
+package index
 
 import (
 	"encoding/json"
@@ -24,14 +24,14 @@ var indexes = map[string]string{
 	"empty":     "",
 }
 
-func TestSection(t *testing.T) {
+func TestVersions(t *testing.T) {
 	for name, text := range indexes {
 		t.Run(name, func(t *testing.T) {
 			var want []string
 			if name != "nothing" && name != "another" && name != "empty" {
 				want = []string{"2.0.0", "1.0.0"}
 			}
-			versions, err := section([]byte(text), "web")
+			versions, err := Versions([]byte(text), "web")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +47,7 @@ func TestSection(t *testing.T) {
 }
 
 // A large index costs the memory of one chart's lines.
-func TestSectionOfLargeIndex(t *testing.T) {
+func TestVersionsOfLargeIndex(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("apiVersion: v1\nentries:\n")
 	for chart := range 300 {
@@ -60,27 +60,27 @@ func TestSectionOfLargeIndex(t *testing.T) {
 	if len(data) <= maxSection {
 		t.Fatal("the index is not large")
 	}
-	versions, err := section(data, "chart-271")
+	versions, err := Versions(data, "chart-271")
 	if err != nil || len(versions) != 100 || versions[42].Version != "1.42.0" {
 		t.Errorf("got %d versions, %v", len(versions), err)
 	}
-	if versions, err := section(data, "nope"); err != nil || versions != nil {
+	if versions, err := Versions(data, "nope"); err != nil || versions != nil {
 		t.Errorf("a chart that is not there: %v, %v", versions, err)
 	}
 }
 
 // What the fast way finds is what the whole document says.
-func FuzzSection(f *testing.F) {
+func FuzzVersions(f *testing.F) {
 	for _, text := range indexes {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := section(data, "web")
+		got, err := Versions(data, "web")
 		if err != nil || got == nil {
 			return
 		}
 		var whole struct {
-			Entries map[string][]chartVersion `json:"entries"`
+			Entries map[string][]Version `json:"entries"`
 		}
 		if yaml.Unmarshal(data, &whole) != nil {
 			return
