@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target/rollout"
 )
@@ -24,7 +25,8 @@ type Plan struct {
 	Failed []Failure
 	// Waiting are clusters ("namespace/name") that have no namespace for deployments yet.
 	Waiting []string
-	// Warnings are about cluster groups that cannot be read; they have no members.
+	// Warnings are what a person should mend although the bundle was planned: cluster groups that cannot be
+	// read (they have no members), and a rollout that cannot go on.
 	Warnings []error
 
 	// Targets is the number of clusters that are reached, and Missing those of them without a deployment
@@ -122,6 +124,10 @@ func members(s Snapshot, targets []Targeted, current map[string]*fleet.BundleDep
 }
 
 func (p *Plan) take(decision rollout.Decision) {
+	if decision.Stuck != "" {
+		p.Warnings = append(p.Warnings, fault.New(fault.Stalled, rollout.ReasonInvalidRollout,
+			"the rollout stands still: %s is 0, so no cluster that is ready may change", decision.Stuck))
+	}
 	p.NewlyCreated, p.More = decision.Created, decision.More
 	p.Unavailable, p.MaxUnavailable = decision.Unavailable, decision.MaxUnavailable
 	p.UnavailablePartitions, p.MaxUnavailablePartitions = decision.UnavailablePartitions, decision.MaxUnavailablePartitions

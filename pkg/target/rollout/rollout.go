@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"strconv"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -58,6 +60,8 @@ type Decision struct {
 	Created int
 	// More says that new deployments were left for the next pass.
 	More bool
+	// Stuck names a limit of 0 that keeps ready clusters from ever changing; empty when there is none.
+	Stuck string
 	// Unavailable deployments before this pass, and how many may be.
 	Unavailable, MaxUnavailable int
 	// UnavailablePartitions after this pass, and how many may be before later ones wait.
@@ -151,7 +155,12 @@ func (p *pass) run(part partition) {
 			action.Release = true
 			continue
 		}
-		if p.total < p.limits.maxUnavailable && unavailable < part.maxUnavailable {
+		switch {
+		case p.limits.maxUnavailable == 0:
+			p.decision.Stuck = "maxUnavailable"
+		case part.maxUnavailable == 0:
+			p.decision.Stuck = "maxUnavailable of partition " + strconv.Quote(part.name)
+		case p.total < p.limits.maxUnavailable && unavailable < part.maxUnavailable:
 			action.Release = true
 			p.total++
 			unavailable++

@@ -147,6 +147,23 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// A limit of 0 is obeyed, and named as long as it holds something up.
+func TestStuck(t *testing.T) {
+	for text, want := range map[string]string{
+		"{maxUnavailable: 0}":                          "maxUnavailable",
+		"{partitions: [{name: a, maxUnavailable: 0}]}": `maxUnavailable of partition "a"`,
+		"{maxUnavailable: 1}":                          "",
+	} {
+		got, err := Decide(strategy(t, text), nil, []Member{in(old, 0)})
+		if err != nil || got.Stuck != want {
+			t.Errorf("%s: stuck by %q, %v", text, got.Stuck, err)
+		}
+		if got, _ := Decide(strategy(t, text), nil, []Member{in(done, 0)}); got.Stuck != "" {
+			t.Errorf("%s: nothing to do, but stuck by %q", text, got.Stuck)
+		}
+	}
+}
+
 func TestPartitionNamesAndCounts(t *testing.T) {
 	members := make([]Member, 5)
 	for i := range members {
