@@ -80,7 +80,7 @@ func (s *Server) serveConn(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	go ssh.DiscardRequests(requests)
 	for offered := range channels {
 		if offered.ChannelType() != "session" {
@@ -96,7 +96,7 @@ func (s *Server) serveConn(conn net.Conn) {
 }
 
 func (s *Server) serveSession(channel ssh.Channel, requests <-chan *ssh.Request) {
-	defer channel.Close()
+	defer func() { _ = channel.Close() }()
 	for request := range requests {
 		if request.Type != "exec" {
 			_ = request.Reply(request.Type == "env", nil)
@@ -119,7 +119,7 @@ func (s *Server) runUploadPack(channel ssh.Channel, command string) uint32 {
 	quoted, isUploadPack := strings.CutPrefix(command, "git-upload-pack ")
 	name := strings.Trim(strings.TrimSpace(quoted), "'/")
 	if !isUploadPack || !filepath.IsLocal(name) {
-		fmt.Fprintf(channel.Stderr(), "fatal: %q is not served here\n", command)
+		_, _ = fmt.Fprintf(channel.Stderr(), "fatal: %q is not served here\n", command)
 		return 128
 	}
 	s.mu.Lock()
@@ -141,7 +141,7 @@ func (s *Server) runUploadPack(channel ssh.Channel, command string) uint32 {
 	}
 	cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
 	s.running.Go(func() {
-		defer stdin.Close()
+		defer func() { _ = stdin.Close() }()
 		_, _ = io.Copy(stdin, channel)
 	})
 	if err := cmd.Run(); err != nil {

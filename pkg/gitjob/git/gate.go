@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/wire"
 )
 
@@ -85,10 +86,14 @@ func settle(host, repository *gate, now time.Time, err error) error {
 		host.succeed()
 		repository.succeed()
 		return err
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled):
 		host.abandon()
 		repository.abandon()
 		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		// The server kept sending, for longer than one exchange may take.
+		host.succeed()
+		return repository.fail(now, fault.Wrap(fault.Transient, wire.ReasonTimeout, err), 0)
 	case errors.As(err, &failure) && failure.Scope == wire.ScopeHost:
 		repository.abandon()
 		return host.fail(now, err, failure.RetryAfter)

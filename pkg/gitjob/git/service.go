@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -152,14 +153,20 @@ func (s *Service) Resolve(ctx context.Context, source Source, maxAge time.Durati
 	return pick(listing, source, r.address)
 }
 
+// Tree is one commit as a read-only file system.
+type Tree = store.Tree
+
 // Checkout returns the files of a commit, fetched when they are not there. The context also bounds
 // the fetching of submodules while the tree is read. The caller closes the tree.
-func (s *Service) Checkout(ctx context.Context, source Source, commit string) (*store.Tree, error) {
-	return s.checkout(ctx, source, commit, 0)
+func (s *Service) Checkout(ctx context.Context, source Source, commit string) (*Tree, error) {
+	return s.checkout(ctx, source, strings.ToLower(commit), 0)
 }
 
 // repository returns the state shared by all who see a repository in the same way.
 func (s *Service) repository(source Source) (*repository, error) {
+	if s.isClosed() {
+		return nil, ErrClosed
+	}
 	key := source.key()
 	now := s.options.Now()
 	s.mu.Lock()
@@ -190,6 +197,12 @@ func (s *Service) repository(source Source) (*repository, error) {
 	r.touch(now)
 	s.repositories[key] = r
 	return r, nil
+}
+
+func (s *Service) isClosed() bool {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	return s.closed
 }
 
 // dropIdle forgets repositories nobody asked for lately: deleted GitRepos, and rotated credentials.

@@ -222,6 +222,56 @@ func TestManyCallersShareOneListingAndOneFetch(t *testing.T) {
 	}
 }
 
+func TestBranchesOfOneRepositoryShareListingAndMirror(t *testing.T) {
+	server := gitservertest.Start(t)
+	repo := gitservertest.NewRepo(t, server, "app")
+	repo.Commit(map[string]string{"a.txt": "0"})
+	branches := []string{"a", "b", "c"}
+	for _, branch := range branches {
+		repo.Branch(branch)
+		repo.Commit(map[string]string{"a.txt": branch})
+	}
+	dir := t.TempDir()
+	service := newService(t, func(o *git.Options) { o.Dir = dir })
+	for range 3 {
+		for _, branch := range branches {
+			source := git.Source{URL: repo.HTTPURL(), Branch: branch}
+			commit, err := service.Resolve(t.Context(), source, time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantFile(t, checkout(t, service, source, commit), "a.txt", branch)
+		}
+	}
+	if got := server.Counts(); got.InfoRefs != 1 || got.UploadPack != len(branches) {
+		t.Errorf("asked %+v", got)
+	}
+	if found := mirrors(t, dir); len(found) != 1 {
+		t.Errorf("mirrors %v", found)
+	}
+}
+
+// TestCallersWhoWantTheLatestShareTheNextListing: whoever arrives while a listing is on its way cannot
+// use it, and all of them use the one after it.
+func TestCallersWhoWantTheLatestShareTheNextListing(t *testing.T) {
+	server := gitservertest.Start(t)
+	repo := gitservertest.NewRepo(t, server, "app")
+	commit := repo.Commit(map[string]string{"a.txt": "1"})
+	service := newService(t, nil)
+	var callers sync.WaitGroup
+	for range 50 {
+		callers.Go(func() {
+			if got, err := service.Resolve(t.Context(), git.Source{URL: repo.HTTPURL()}, 0); err != nil || got != commit {
+				t.Errorf("resolved %q, %v", got, err)
+			}
+		})
+	}
+	callers.Wait()
+	if got := server.Counts().InfoRefs; got > 10 {
+		t.Errorf("50 callers at once caused %d listings", got)
+	}
+}
+
 func TestMaxAgeBoundsWhatIsUsedAgain(t *testing.T) {
 	server := gitservertest.Start(t)
 	repo := gitservertest.NewRepo(t, server, "app")

@@ -115,12 +115,23 @@ type info struct {
 	size int64
 }
 
-func (i info) Name() string       { return i.name }
-func (i info) Size() int64        { return i.size }
-func (i info) Mode() fs.FileMode  { return i.fileMode() }
+// Name implements fs.FileInfo.
+func (i info) Name() string { return i.name }
+
+// Size implements fs.FileInfo; for folders it is zero.
+func (i info) Size() int64 { return i.size }
+
+// Mode implements fs.FileInfo.
+func (i info) Mode() fs.FileMode { return i.fileMode() }
+
+// ModTime implements fs.FileInfo.
 func (i info) ModTime() time.Time { return time.Time{} }
-func (i info) IsDir() bool        { return i.isDir() }
-func (i info) Sys() any           { return nil }
+
+// IsDir implements fs.FileInfo.
+func (i info) IsDir() bool { return i.isDir() }
+
+// Sys implements fs.FileInfo.
+func (i info) Sys() any { return nil }
 
 func (n node) fileMode() fs.FileMode {
 	switch {
@@ -137,11 +148,20 @@ func (n node) fileMode() fs.FileMode {
 // entry is a node as a folder lists it; its size is read when asked for.
 type entry struct{ node }
 
-func (e entry) Name() string               { return e.name }
-func (e entry) IsDir() bool                { return e.isDir() }
-func (e entry) Type() fs.FileMode          { return e.fileMode().Type() }
+// Name implements fs.DirEntry.
+func (e entry) Name() string { return e.name }
+
+// IsDir implements fs.DirEntry.
+func (e entry) IsDir() bool { return e.isDir() }
+
+// Type implements fs.DirEntry.
+func (e entry) Type() fs.FileMode { return e.fileMode().Type() }
+
+// Info implements fs.DirEntry.
 func (e entry) Info() (fs.FileInfo, error) { return e.info(e.path) }
-func (e entry) String() string             { return fs.FormatDirEntry(e) }
+
+// String implements fmt.Stringer, for logs.
+func (e entry) String() string { return fs.FormatDirEntry(e) }
 
 func entries(nodes []node) []fs.DirEntry {
 	out := make([]fs.DirEntry, len(nodes))
@@ -157,8 +177,11 @@ type file struct {
 	*bytes.Reader
 }
 
+// Stat implements fs.File.
 func (f *file) Stat() (fs.FileInfo, error) { return info{node: f.node, size: f.Reader.Size()}, nil }
-func (f *file) Close() error               { return nil }
+
+// Close implements fs.File.
+func (f *file) Close() error { return nil }
 
 // folder is an open folder.
 type folder struct {
@@ -167,13 +190,18 @@ type folder struct {
 	left []node
 }
 
+// Stat implements fs.File.
 func (f *folder) Stat() (fs.FileInfo, error) { return info{node: f.node}, nil }
-func (f *folder) Close() error               { return nil }
 
+// Close implements fs.File.
+func (f *folder) Close() error { return nil }
+
+// Read implements fs.File; folders cannot be read.
 func (f *folder) Read([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "read", Path: f.path, Err: errors.New("is a folder")}
 }
 
+// ReadDir implements fs.ReadDirFile.
 func (f *folder) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
 		n = len(f.left)

@@ -99,8 +99,7 @@ func (s *Store) Add(fetch func(pack io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("store pack: %w", err)
 	}
-	defer os.Remove(file.Name())
-	defer file.Close()
+	defer func() { _ = errors.Join(file.Close(), os.Remove(file.Name())) }()
 	limited := &limitedWriter{w: file, left: s.limits.Pack}
 	if err := fetch(limited); err != nil {
 		return err
@@ -262,7 +261,7 @@ func (s *Store) content(id plumbing.Hash) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read file %s: %w", id, err)
 	}
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	content := make([]byte, encoded.Size())
 	if _, err := io.ReadFull(reader, content); err != nil {
 		return nil, fmt.Errorf("read file %s: %w", id, err)

@@ -3,7 +3,7 @@ package store
 import (
 	"bytes"
 	"compress/zlib"
-	"crypto/sha1" //nolint:gosec // git's own checksum of packs
+	"crypto/sha1"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -78,7 +78,7 @@ func verify(pack *os.File) (int64, error) {
 }
 
 func checksum(pack io.ReaderAt, end int64) ([]byte, error) {
-	digest := sha1.New() //nolint:gosec // git's own checksum of packs
+	digest := sha1.New()
 	if _, err := io.Copy(digest, io.NewSectionReader(pack, 0, end)); err != nil {
 		return nil, fmt.Errorf("check pack: %w", err)
 	}
@@ -95,7 +95,7 @@ func appendObject(pack *os.File, at int64, object plumbing.EncodedObject) (int64
 	if err != nil {
 		return 0, err
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	deflater := zlib.NewWriter(out)
 	_, err = io.Copy(deflater, content)
 	if err := errors.Join(err, deflater.Close()); err != nil {

@@ -70,7 +70,7 @@ func (f *Failure) Unwrap() error { return f.err }
 
 // failure translates a foreign error. The context tells silence of the server from the caller's own
 // giving up, which is returned as it is.
-func (r *Remote) failure(verb string, err error, ctx context.Context) error {
+func (r *Remote) failure(ctx context.Context, verb string, err error) error {
 	var ready *fault.Error
 	if errors.As(err, &ready) {
 		return &Failure{Scope: ScopeRepository, err: fmt.Errorf("%s %s: %w", verb, r.options.Address, err)}
@@ -79,7 +79,7 @@ func (r *Remote) failure(verb string, err error, ctx context.Context) error {
 	if errors.As(err, &sink) {
 		return fmt.Errorf("%s %s: %w", verb, r.options.Address, sink.Unwrap())
 	}
-	if ctx != nil && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		if !errors.Is(context.Cause(ctx), errSilent) {
 			return fmt.Errorf("%s %s: %w", verb, r.options.Address, context.Cause(ctx))
 		}

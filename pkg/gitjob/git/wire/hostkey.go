@@ -37,7 +37,7 @@ func parseKnownHosts(text, scratch string) (ssh.HostKeyCallback, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store known_hosts: %w", err)
 	}
-	defer os.Remove(file.Name())
+	defer func() { _ = os.Remove(file.Name()) }()
 	_, err = file.WriteString(text)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("store known_hosts: %w", err)
@@ -103,7 +103,7 @@ func (c *hostCheck) callback(hostPort string, _ net.Addr, offered ssh.PublicKey)
 	if err == nil {
 		return nil
 	}
-	c.err = &hostKeyError{
+	refused := &hostKeyError{
 		fingerprint: offered.Type() + " " + ssh.FingerprintSHA256(offered),
 		line:        knownhosts.Line([]string{knownhosts.Normalize(hostPort)}, offered),
 	}
@@ -115,9 +115,10 @@ func (c *hostCheck) callback(hostPort string, _ net.Addr, offered ssh.PublicKey)
 		for _, key := range mismatch.Want {
 			known = append(known, key.Key.Type()+" "+ssh.FingerprintSHA256(key.Key))
 		}
-		c.err.(*hostKeyError).known = strings.Join(known, ", ")
+		refused.known = strings.Join(known, ", ")
 	case errors.As(err, &revoked):
-		c.err.(*hostKeyError).revoked = true
+		refused.revoked = true
 	}
-	return c.err
+	c.err = refused
+	return refused
 }

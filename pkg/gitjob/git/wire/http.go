@@ -117,7 +117,7 @@ func (t *httpTransport) list(ctx context.Context, dog *watchdog) (*Listing, erro
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	lines := newLineReader(dog.reader(response.Body), maxAdvertisement)
 	if err := skipServiceLine(lines); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (t *httpTransport) fetch(ctx context.Context, dog *watchdog, from *Listing,
 	if err != nil {
 		return false, err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	return shallow, readPack(newLineReader(dog.reader(response.Body), math.MaxInt64), pack)
 }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -168,8 +169,8 @@ func TestStatusBecomesAReason(t *testing.T) {
 			}))
 			defer server.Close()
 			_, err := newRemote(t, server.URL+"/app").List(t.Context())
-			failure, isFailure := err.(*Failure)
-			if !isFailure {
+			var failure *Failure
+			if !errors.As(err, &failure) {
 				t.Fatalf("error %T %v", err, err)
 			}
 			if fault.ClassOf(err) != test.class || fault.ReasonOf(err) != test.reason || failure.Scope != test.scope || failure.RetryAfter != test.after {

@@ -3,6 +3,7 @@ package wire
 import (
 	"bufio"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -46,7 +47,7 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 	content := l.buffer[:length-4]
 	if _, err := io.ReadFull(l.r, content); err != nil {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, err

@@ -2,8 +2,8 @@ package wire
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/hex"
+	"errors"
 	"io"
 	"strings"
 )
@@ -22,7 +22,7 @@ func readAdvertisement(lines *lineReader) (*Listing, error) {
 	for {
 		line, err := lines.next()
 		if err != nil {
-			if err == io.EOF && listing.capabilities != nil {
+			if errors.Is(err, io.EOF) && listing.capabilities != nil {
 				err = io.ErrUnexpectedEOF
 			}
 			return nil, err
@@ -103,21 +103,13 @@ func (l *Listing) encode(request Request) ([]byte, Shallow, error) {
 		return nil, false, protocolError("it lacks the capability side-band-64k")
 	}
 	knowsShallow := l.capabilities["shallow"]
-	capabilities := " side-band-64k " + agent
-	for _, wanted := range []string{"multi_ack_detailed", "ofs-delta", "no-progress", "thin-pack"} {
-		// With ofs-delta, a delta that names its base by id is one whose base is not in the pack.
-		// Without history between them, servers leave out what two commits share only in thin packs.
-		if l.capabilities[wanted] && (wanted != "thin-pack" || len(request.Haves) > 0 && l.capabilities["ofs-delta"]) {
-			capabilities += " " + wanted
-		}
-	}
+	capabilities := l.choose(len(request.Haves) > 0)
 	var out []byte
-	for i, want := range request.Wants {
+	for i, want := range l.named(request.Wants) {
 		if i > 0 {
 			capabilities = ""
 		}
-		// A strict server serves what its references name, and that is the tag, not its commit.
-		out = appendLine(out, "want %s%s\n", cmp.Or(l.annotated[want], want), capabilities)
+		out = appendLine(out, "want %s%s\n", want, capabilities)
 	}
 	cut := Shallow(knowsShallow && !request.Full)
 	for _, have := range request.Haves {
@@ -137,12 +129,46 @@ func (l *Listing) encode(request Request) ([]byte, Shallow, error) {
 	return appendLine(out, "done\n"), cut, nil
 }
 
+// choose returns the capabilities to use, as they follow the first want. With ofs-delta, a delta that
+// names its base by id is one whose base is not in the pack; and without history between two commits,
+// servers leave out what they share only in thin packs.
+func (l *Listing) choose(isUpdate bool) string {
+	wanted := []string{"multi_ack_detailed", "ofs-delta", "no-progress"}
+	if isUpdate && l.capabilities["ofs-delta"] {
+		wanted = append(wanted, "thin-pack")
+	}
+	chosen := " side-band-64k " + agent
+	for _, capability := range wanted {
+		if l.capabilities[capability] {
+			chosen += " " + capability
+		}
+	}
+	return chosen
+}
+
+// named returns the ids to ask for in order to get the wanted commits. A strict server serves what its
+// references name: for a commit that only an annotated tag points to, that is the tag.
+func (l *Listing) named(wants []string) []string {
+	tips := make(map[string]bool, len(l.Branches))
+	for _, id := range l.Branches {
+		tips[id] = true
+	}
+	out := make([]string, len(wants))
+	for i, want := range wants {
+		out[i] = want
+		if tag := l.annotated[want]; tag != "" && !tips[want] {
+			out[i] = tag
+		}
+	}
+	return out
+}
+
 // readPack reads the answer to a request and copies the pack in it to pack.
 func readPack(lines *lineReader, pack io.Writer) error {
 	started := false
 	for {
 		line, err := lines.next()
-		if err == io.EOF && started {
+		if errors.Is(err, io.EOF) && started {
 			// Some servers end without the final flush; the pack has a checksum of its own.
 			return nil
 		}

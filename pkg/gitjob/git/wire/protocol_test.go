@@ -108,7 +108,7 @@ func TestEncodeAsksForWhatTheServerKnows(t *testing.T) {
 			got, reader := "", newLineReader(bytes.NewReader(body), math.MaxInt64)
 			for {
 				line, lineErr := reader.next()
-				if lineErr == io.EOF {
+				if errors.Is(lineErr, io.EOF) {
 					break
 				}
 				if lineErr != nil {

@@ -83,7 +83,7 @@ func New(options Options) (*Remote, error) {
 		r.transport, err = newHTTP(options)
 	}
 	if err != nil {
-		return nil, r.failure("reach", err, nil)
+		return nil, r.failure(context.Background(), "reach", err)
 	}
 	return r, nil
 }
@@ -94,7 +94,7 @@ func (r *Remote) List(ctx context.Context) (*Listing, error) {
 	defer dog.stop()
 	listing, err := r.transport.list(ctx, dog)
 	if err != nil {
-		return nil, r.failure("list branches of", err, ctx)
+		return nil, r.failure(ctx, "list branches of", err)
 	}
 	return listing, nil
 }
@@ -107,7 +107,7 @@ func (r *Remote) Fetch(ctx context.Context, from *Listing, request Request, pack
 	defer dog.stop()
 	shallow, err := r.transport.fetch(ctx, dog, from, request, pack)
 	if err != nil {
-		return false, r.failure("fetch from", err, ctx)
+		return false, r.failure(ctx, "fetch from", err)
 	}
 	return shallow, nil
 }
