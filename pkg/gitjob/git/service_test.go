@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -251,13 +254,12 @@ func TestBranchesOfOneRepositoryShareListingAndMirror(t *testing.T) {
 	}
 }
 
-// TestCallersWhoWantTheLatestShareTheNextListing: whoever arrives while a listing is on its way cannot
-// use it, and all of them use the one after it.
-func TestCallersWhoWantTheLatestShareTheNextListing(t *testing.T) {
+func TestCallersAtOnceShareTheLatestListing(t *testing.T) {
 	server := gitservertest.Start(t)
 	repo := gitservertest.NewRepo(t, server, "app")
 	commit := repo.Commit(map[string]string{"a.txt": "1"})
-	service := newService(t, nil)
+	clock := newClock()
+	service := newService(t, func(o *git.Options) { o.Now = clock.Now })
 	var callers sync.WaitGroup
 	for range 50 {
 		callers.Go(func() {
@@ -267,8 +269,46 @@ func TestCallersWhoWantTheLatestShareTheNextListing(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	if got := server.Counts().InfoRefs; got > 10 {
-		t.Errorf("50 callers at once caused %d listings", got)
+	if got := server.Counts().InfoRefs; got != 1 {
+		t.Errorf("%d listings", got)
+	}
+}
+
+// TestAListingUnderWayIsTooOldForWhoComesLater: a push may have come after the server began to answer.
+func TestAListingUnderWayIsTooOldForWhoComesLater(t *testing.T) {
+	before, after := strings.Repeat("a", 40), strings.Repeat("b", 40)
+	asked, release := make(chan struct{}, 2), make(chan struct{})
+	var requests atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		commit := after
+		if requests.Add(1) == 1 {
+			commit = before
+			asked <- struct{}{}
+			<-release
+		}
+		line := commit + " refs/heads/master\x00side-band-64k"
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+		_, _ = fmt.Fprintf(w, "001e# service=git-upload-pack\n0000%04x%s0000", len(line)+4, line)
+	}))
+	defer server.Close()
+	clock := newClock()
+	service := newService(t, func(o *git.Options) { o.Now = clock.Now })
+	resolve := func(want string) {
+		if got, err := service.Resolve(t.Context(), git.Source{URL: server.URL + "/app"}, 0); err != nil || got != want {
+			t.Errorf("resolved %q, %v; want %q", got, err, want)
+		}
+	}
+	var callers sync.WaitGroup
+	callers.Go(func() { resolve(before) })
+	<-asked
+	clock.advance(time.Second)
+	for range 10 {
+		callers.Go(func() { resolve(after) })
+	}
+	close(release)
+	callers.Wait()
+	if got := requests.Load(); got != 2 {
+		t.Errorf("%d listings, want 2", got)
 	}
 }
 
