@@ -111,7 +111,7 @@ func (r *Record) trimDetails(status *fleet.BundleDeploymentStatus) {
 	}
 }
 
-// Modified and NonReady are objects that are not as they should be, capped.
+// Modified are the objects that differ from what was applied, capped.
 func (r *Record) Modified() []fleet.ModifiedStatus {
 	if r.details == nil {
 		return nil

@@ -88,8 +88,8 @@ func functions(b *budget) template.FuncMap {
 	return funcs
 }
 
-// cost returns what a call is going to make, in bytes or list entries, where that is not bounded by what
-// goes in.
+// cost returns what a call is going to make or do, in bytes, list entries or steps of that order, where that
+// is not bounded by what goes in.
 type cost func(args []reflect.Value) int
 
 var costs = map[string]cost{
@@ -100,17 +100,51 @@ var costs = map[string]cost{
 	"indent":                     func(args []reflect.Value) int { return product(number(args, 0), lines(args, 1)) },
 	"nindent":                    func(args []reflect.Value) int { return product(number(args, 0), lines(args, 1)) },
 	"wrapWith":                   func(args []reflect.Value) int { return product(length(args, 1)+1, length(args, 2)) },
-	"replace":                    func(args []reflect.Value) int { return product(length(args, 1), length(args, 2)+1) },
+	"replace":                    costOfReplace,
+	"join":                       func(args []reflect.Value) int { return product(length(args, 0), length(args, 1)) },
+	"trimAll":                    costOfPairs,
+	"trimall":                    costOfPairs,
+	"regexMatch":                 costOfPairs,
+	"mustRegexMatch":             costOfPairs,
+	"regexFind":                  costOfPairs,
+	"mustRegexFind":              costOfPairs,
+	"regexFindAll":               costOfPairs,
+	"mustRegexFindAll":           costOfPairs,
+	"regexSplit":                 costOfPairs,
+	"mustRegexSplit":             costOfPairs,
 	"regexReplaceAll":            costOfRegexReplace,
 	"mustRegexReplaceAll":        costOfRegexReplace,
 	"regexReplaceAllLiteral":     costOfRegexReplace,
 	"mustRegexReplaceAllLiteral": costOfRegexReplace,
-	"join":                       func(args []reflect.Value) int { return product(length(args, 0), length(args, 1)) },
-	"derivePassword":             func([]reflect.Value) int { return maxText / 8 },
+	"uniq":                       costOfUniq,
+	"mustUniq":                   costOfUniq,
+	"without":                    func(args []reflect.Value) int { return product(length(args, 0), len(args)) / cheap },
+	"mustWithout":                func(args []reflect.Value) int { return product(length(args, 0), len(args)) / cheap },
+	"derivePassword":             func([]reflect.Value) int { return maxText },
+}
+
+// cheap is how many comparisons count as one step of a cost.
+const cheap = 16
+
+// costOfPairs is for functions that compare everything in their first argument with everything in the
+// second.
+func costOfPairs(args []reflect.Value) int {
+	return product(length(args, 0), length(args, 1)/cheap+1)
+}
+
+func costOfUniq(args []reflect.Value) int {
+	return product(length(args, 0), length(args, 0)/cheap+1)
 }
 
 func costOfRegexReplace(args []reflect.Value) int {
-	return product(length(args, 2), length(args, 1)+1)
+	return max(costOfPairs(args), product(length(args, 1), length(args, 2)/cheap+1))
+}
+
+func costOfReplace(args []reflect.Value) int {
+	if len(args) < 3 || args[0].Kind() != reflect.String || args[2].Kind() != reflect.String {
+		return 0
+	}
+	return product(strings.Count(args[2].String(), args[0].String()), length(args, 1))
 }
 
 func costOfSteps(args []reflect.Value) int {
