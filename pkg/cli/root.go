@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-dev/fairlead/pkg/cli/apply"
+	"github.com/fairlead-dev/fairlead/pkg/cli/inspect"
 	"github.com/fairlead-dev/fairlead/pkg/cli/preview"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 )
@@ -43,7 +44,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line (fleet diff: 0 same, 1 differ
 	}
 	for group, commands := range map[string][]*cobra.Command{
 		"author":  {apply.Command(s), preview.Target(s), preview.Deploy(s), preview.Test(s)},
-		"inspect": {},
+		"inspect": {inspect.Get(s), inspect.Status(s), inspect.Why(s), inspect.Version(s)},
 	} {
 		for _, command := range commands {
 			command.GroupID = group

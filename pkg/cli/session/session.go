@@ -112,13 +112,20 @@ func (s *Session) Workspace() (string, error) {
 func (s *Session) RESTConfig() (*rest.Config, error) {
 	config, err := s.config.ToRESTConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("no cluster is known: there is no kubeconfig; pass --kubeconfig, or work from files where the command can")
+		return nil, errNoCluster
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
+	// Without a kubeconfig the library guesses an address that nothing listens on.
+	raw, err := s.config.ToRawKubeConfigLoader().RawConfig()
+	if err == nil && len(raw.Clusters) == 0 && *s.config.APIServer == "" && config.Host == clientcmd.ClusterDefaults.Server {
+		return nil, errNoCluster
+	}
 	return config, nil
 }
+
+var errNoCluster = errors.New("no cluster is known: there is no kubeconfig (pass --kubeconfig, or files where the command takes them)")
 
 // Client returns a client for the hub; the first call makes it.
 func (s *Session) Client() (client.WithWatch, error) {
