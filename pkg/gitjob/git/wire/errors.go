@@ -146,12 +146,17 @@ func (r *Remote) diagnoseConnection(err error) diagnosed {
 	var certificate *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
 	var hostname x509.HostnameError
+	var invalid x509.CertificateInvalidError
 	var notTLS tls.RecordHeaderError
 	var network net.Error
 	var protocol *protocolErr
 	switch {
 	case errors.As(err, &authority):
 		return stalled(ReasonTLSFailed, "the server's certificate is signed by an authority that is not trusted; put the authority into caBundle")
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil:
+		// The library's own text holds the time of day.
+		return stalled(ReasonTLSFailed, fmt.Sprintf("the server's certificate is valid from %s to %s, which is not now; renew it there",
+			invalid.Cert.NotBefore.Format(time.DateOnly), invalid.Cert.NotAfter.Format(time.DateOnly)))
 	case errors.As(err, &hostname), errors.As(err, &certificate):
 		return stalled(ReasonTLSFailed, "the server's certificate is not accepted: "+r.clean(err.Error()))
 	case errors.As(err, &notTLS), strings.Contains(err.Error(), "HTTP response to HTTPS client"):
@@ -167,11 +172,25 @@ func (r *Remote) diagnoseConnection(err error) diagnosed {
 	case errors.Is(err, errTooLarge):
 		return stalled(ReasonProtocolFailed, err.Error())
 	case errors.As(err, &network) && network.Timeout():
-		return transient(ReasonTimeout, "the server does not answer: "+r.clean(err.Error()))
+		return transient(ReasonTimeout, "the server does not answer: "+r.clean(cause(err)))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return transient(ReasonUnreachable, "the server ended the connection")
 	}
-	return transient(ReasonUnreachable, "the server cannot be reached: "+r.clean(err.Error()))
+	return transient(ReasonUnreachable, "the server cannot be reached: "+r.clean(cause(err)))
+}
+
+// cause returns what a network error says without the addresses in it: a local port, or one of a
+// host's many addresses, is another one each time, and the text ends up in a status.
+func cause(err error) string {
+	var lookup *net.DNSError
+	if errors.As(err, &lookup) {
+		return "lookup " + lookup.Name + ": " + lookup.Err
+	}
+	var operation *net.OpError
+	if !errors.As(err, &operation) || operation.Err == nil {
+		return err.Error()
+	}
+	return operation.Op + ": " + cause(operation.Err)
 }
 
 // statusError is an HTTP answer other than 200.

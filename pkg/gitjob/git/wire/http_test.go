@@ -2,7 +2,10 @@ package wire
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -132,6 +135,54 @@ func TestRedirectsThatAreRefused(t *testing.T) {
 	}
 	if plain.sawCredential() {
 		t.Error("a credential went over plain HTTP to another host")
+	}
+}
+
+func TestNetworkErrorsReadTheSameEachTime(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		// No lingering makes the peer see a reset instead of an orderly end.
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		_ = conn.Close()
+	}))
+	defer server.Close()
+	remote := newRemote(t, server.URL+"/app")
+	texts := map[string]bool{}
+	for range 5 {
+		_, err := remote.List(t.Context())
+		if fault.ReasonOf(err) != ReasonUnreachable {
+			t.Fatalf("error %v", err)
+		}
+		texts[err.Error()] = true
+	}
+	if len(texts) != 1 {
+		t.Errorf("texts %v", texts)
+	}
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"lookup":  {&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "git.example.com", Server: "10.0.0.1:53"}}, "lookup git.example.com: no such host"},
+		"proxied": {&net.OpError{Op: "proxyconnect", Err: &net.OpError{Op: "dial", Addr: &net.TCPAddr{Port: 9}, Err: errors.New("refused")}}, "proxyconnect: dial: refused"},
+		"other":   {errors.New("other"), "other"},
+	} {
+		if got := cause(test.err); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestExpiredCertificateIsNamedWithoutTheTimeOfDay(t *testing.T) {
+	remote := newRemote(t, "https://example.com/app")
+	expired := &x509.Certificate{NotBefore: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC)}
+	err := remote.failure(t.Context(), "reach", &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{
+		Cert: expired, Reason: x509.Expired, Detail: "current time 2030-01-01T00:00:00Z is after 2021-01-01T00:00:00Z"}})
+	if fault.ReasonOf(err) != ReasonTLSFailed || !strings.Contains(err.Error(), "from 2020-01-01 to 2021-01-01") || strings.Contains(err.Error(), "2030") {
+		t.Errorf("error %v", err)
 	}
 }
 
