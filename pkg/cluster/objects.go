@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/names"
@@ -15,6 +14,8 @@ const (
 	// namespace on the hub, and reading contents by name.
 	AgentClusterRole   = "fleet-bundle-deployment"
 	ContentClusterRole = "fleet-content"
+	// DefaultSystemNamespace is where hub and agent run unless told otherwise.
+	DefaultSystemNamespace = "cattle-fleet-system"
 	// LeaseName is the lease an agent renews in its cluster's namespace on the hub.
 	LeaseName = "fleet-agent"
 
@@ -56,16 +57,4 @@ func OwnerOf(namespace *corev1.Namespace) (clusterNamespace, clusterName string,
 	ok = clusterName != "" && clusterNamespace != "" &&
 		namespace.Name == names.ClusterNamespace(clusterNamespace, clusterName)
 	return clusterNamespace, clusterName, ok
-}
-
-// roleFor returns a Role with a binding of the same name that gives it to one service account. The
-// API server makes no such object atomic with its owner, so that both carry the owner by themselves.
-func roleFor(meta metav1.ObjectMeta, bindingName string, account types.NamespacedName, rules ...rbacv1.PolicyRule) (*rbacv1.Role, *rbacv1.RoleBinding) {
-	bindingMeta := *meta.DeepCopy()
-	bindingMeta.Name = bindingName
-	return &rbacv1.Role{ObjectMeta: meta, Rules: rules}, &rbacv1.RoleBinding{
-		ObjectMeta: bindingMeta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
-	}
 }

@@ -37,13 +37,29 @@ type clusters struct {
 	client     client.Client
 	live       client.Reader
 	objects    keeper
+	joining    registrations
 	heartbeats *heartbeats
 	recorder   events.EventRecorder
 }
 
-func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keeper, options Options) error {
+// registrations are the ways by which clusters joined.
+type registrations interface {
+	// Forget removes those of a Cluster that is deleted.
+	Forget(ctx context.Context, member *fleet.Cluster) error
+}
+
+func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keeper, joining registrations, options Options) error {
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &fleet.Cluster{}, clusterByNamespace, func(o client.Object) []string {
+		if stored, ok := o.(*fleet.Cluster); ok && stored.Status.Namespace != "" {
+			return []string{stored.Status.Namespace}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("index clusters: %w", err)
+	}
 	r := &clusters{
-		options: options, client: mgr.GetClient(), live: mgr.GetAPIReader(), objects: objects,
+		options: options, client: mgr.GetClient(), live: mgr.GetAPIReader(), objects: objects, joining: joining,
 		heartbeats: newHeartbeats(options.Now), recorder: mgr.GetEventRecorder("fleet-cluster"),
 	}
 	byNamespace := func(ctx context.Context, o client.Object) []reconcile.Request {
@@ -153,10 +169,10 @@ func (r *clusters) mark(ctx context.Context, stored *fleet.Cluster) error {
 // prepare makes the cluster's namespace on the hub and what belongs into it.
 func (r *clusters) prepare(ctx context.Context, stored *fleet.Cluster) error {
 	namespace := cluster.Namespace(stored)
-	if err := r.objects.keep(ctx, namespace); err != nil {
+	if err := r.objects.Keep(ctx, namespace); err != nil {
 		return err
 	}
-	return r.objects.keep(ctx, cluster.AgentBinding(namespace.Name))
+	return r.objects.Keep(ctx, cluster.AgentBinding(namespace.Name))
 }
 
 func (r *clusters) gather(ctx context.Context, stored *fleet.Cluster, problem error) (cluster.Snapshot, error) {

@@ -1,5 +1,5 @@
 // Package controller runs the life of clusters on the hub: namespaces and rights of members, their phase
-// by heartbeat, groups, registration tokens, and registrations from the first request to the certificate.
+// by heartbeat, their removal, and groups. How members join is in the subpackage registrar.
 //
 // Each reconciler gathers what is stored, lets package cluster decide, writes what differs and patches
 // the status at most once; when nothing differs it writes nothing. It waits by watches; clocks are asked
@@ -9,5 +9,5 @@
 // Kinds of its own making (namespaces, leases, roles, token Secrets, signing requests) are cached apart
 // from the manager's cache, filtered on the server, so that the hub holds no object it has no use for.
 //
-// Start reading at Register, then clusters.go and registrations.go.
+// Start reading at Register, then clusters.go.
 package controller

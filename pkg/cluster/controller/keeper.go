@@ -22,9 +22,9 @@ type keeper struct {
 	live   client.Reader
 }
 
-// keep creates an object or corrects it. One of that name that somebody else made is refused, not
+// Keep creates an object or corrects it. One of that name that somebody else made is refused, not
 // changed; while it or its namespace is being deleted the error is of class Waiting.
-func (k keeper) keep(ctx context.Context, wanted client.Object) error {
+func (k keeper) Keep(ctx context.Context, wanted client.Object) error {
 	current := wanted.DeepCopyObject().(client.Object)
 	key := client.ObjectKeyFromObject(wanted)
 	err := k.cached.Get(ctx, key, current)
@@ -72,8 +72,8 @@ func (k keeper) correct(ctx context.Context, current, wanted client.Object) erro
 	return nil
 }
 
-// remove deletes an object made by keep, if it is there.
-func (k keeper) remove(ctx context.Context, made client.Object) error {
+// Remove deletes an object made by Keep, if it is there.
+func (k keeper) Remove(ctx context.Context, made client.Object) error {
 	current := made.DeepCopyObject().(client.Object)
 	key := client.ObjectKeyFromObject(made)
 	err := k.cached.Get(ctx, key, current)

@@ -1,10 +1,8 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -24,6 +22,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/cluster/controller/registrar"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
@@ -61,14 +60,10 @@ type Options struct {
 }
 
 const (
-	clusterByNamespace    = "fleet.cluster/namespace"
-	clusterByClient       = "fleet.cluster/client"
-	registrationByClient  = "fleet.registration/client"
-	configMapName         = "fleet-controller"
-	defaultWorkers        = 4
-	defaultLastSeenEvery  = 5 * time.Minute
-	defaultDeletionGrace  = 5 * time.Minute
-	defaultTokenRetention = 24 * time.Hour
+	clusterByNamespace   = "fleet.cluster/namespace"
+	defaultWorkers       = 4
+	defaultLastSeenEvery = 5 * time.Minute
+	defaultDeletionGrace = 5 * time.Minute
 )
 
 func (o Options) withDefaults() Options {
@@ -87,9 +82,6 @@ func (o Options) withDefaults() Options {
 	if o.DeletionGrace == 0 {
 		o.DeletionGrace = defaultDeletionGrace
 	}
-	if o.TokenRetention == 0 {
-		o.TokenRetention = defaultTokenRetention
-	}
 	return o
 }
 
@@ -101,24 +93,20 @@ func Register(mgr manager.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := index(mgr); err != nil {
-		return err
-	}
-	hub, err := newHubFacts(mgr.GetConfig(), own.GetClient(), options.SystemNamespace)
-	if err != nil {
-		return err
-	}
 	objects := keeper{cached: own.GetClient(), live: mgr.GetAPIReader()}
-	steps := []func() error{
-		func() error { return registerClusters(mgr, own, objects, options) },
-		func() error { return registerGroups(mgr, options) },
-		func() error { return registerTokens(mgr, own, objects, hub, options) },
-		func() error { return registerRegistrations(mgr, own, objects, hub, options) },
+	joining, err := registrar.Register(mgr, own, objects, registrar.Options{
+		SystemNamespace: options.SystemNamespace, Workers: options.Workers, Now: options.Now,
+		TokenRetention: options.TokenRetention, RequireTokenTTL: options.RequireTokenTTL,
+		RefuseServiceAccountAgents: options.RefuseServiceAccountAgents,
+	})
+	if err != nil {
+		return fmt.Errorf("register the registrar: %w", err)
 	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return fmt.Errorf("register cluster controllers: %w", err)
-		}
+	if err := registerClusters(mgr, own, objects, joining, options); err != nil {
+		return fmt.Errorf("register the controller of clusters: %w", err)
+	}
+	if err := registerGroups(mgr, options); err != nil {
+		return fmt.Errorf("register the controller of cluster groups: %w", err)
 	}
 	return nil
 }
@@ -146,7 +134,7 @@ func newOwn(mgr manager.Manager, systemNamespace string) (ctrlcluster.Cluster, e
 			&coordinationv1.Lease{}:                     {Field: fields.OneTermEqualSelector("metadata.name", cluster.LeaseName)},
 			&corev1.ConfigMap{}: {
 				Namespaces: map[string]cache.Config{systemNamespace: {}},
-				Field:      fields.OneTermEqualSelector("metadata.name", configMapName),
+				Field:      fields.OneTermEqualSelector("metadata.name", registrar.ConfigMap),
 			},
 		}
 	})
@@ -157,44 +145,4 @@ func newOwn(mgr manager.Manager, systemNamespace string) (ctrlcluster.Cluster, e
 		return nil, fmt.Errorf("add the cache of cluster controllers: %w", err)
 	}
 	return own, nil
-}
-
-func index(mgr manager.Manager) error {
-	indexer := mgr.GetFieldIndexer()
-	indices := []struct {
-		object client.Object
-		name   string
-		value  client.IndexerFunc
-	}{
-		{&fleet.Cluster{}, clusterByNamespace, func(o client.Object) []string { return present(o.(*fleet.Cluster).Status.Namespace) }},
-		{&fleet.Cluster{}, clusterByClient, func(o client.Object) []string { return present(o.(*fleet.Cluster).Spec.ClientID) }},
-		{&fleet.ClusterRegistration{}, registrationByClient, func(o client.Object) []string {
-			return present(o.(*fleet.ClusterRegistration).Spec.ClientID)
-		}},
-	}
-	for _, i := range indices {
-		if err := indexer.IndexField(context.Background(), i.object, i.name, i.value); err != nil {
-			return fmt.Errorf("index %T: %w", i.object, err)
-		}
-	}
-	return nil
-}
-
-func present(value string) []string {
-	if value == "" {
-		return nil
-	}
-	return []string{value}
-}
-
-// authority returns the certificate of the authority by which this process trusts the API server.
-func authority(config *rest.Config) ([]byte, error) {
-	if len(config.CAData) > 0 || config.CAFile == "" {
-		return config.CAData, nil
-	}
-	ca, err := os.ReadFile(config.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("read the API server's authority: %w", err)
-	}
-	return ca, nil
 }

@@ -39,7 +39,7 @@ func (r *clusters) remove(ctx context.Context, stored *fleet.Cluster) (reconcile
 			return reconcile.Result{}, err
 		}
 	}
-	if err := r.removeRegistrations(ctx, stored); err != nil {
+	if err := r.joining.Forget(ctx, stored); err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := r.removeNamespace(ctx, stored); err != nil {
@@ -88,31 +88,6 @@ func (r *clusters) release(ctx context.Context, deployments []metav1.PartialObje
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if err := r.client.Patch(ctx, deployment, patch); client.IgnoreNotFound(err) != nil {
 			failures = append(failures, fmt.Errorf("release deployment %s/%s: %w", deployment.Namespace, deployment.Name, err))
-		}
-	}
-	return errors.Join(failures...)
-}
-
-// removeRegistrations deletes the registrations by which this Cluster joined.
-func (r *clusters) removeRegistrations(ctx context.Context, stored *fleet.Cluster) error {
-	if stored.Spec.ClientID == "" {
-		return nil
-	}
-	var all fleet.ClusterRegistrationList
-	if err := r.client.List(ctx, &all, client.InNamespace(stored.Namespace), client.MatchingFields{registrationByClient: stored.Spec.ClientID}); err != nil {
-		return fmt.Errorf("list registrations of Cluster %s/%s: %w", stored.Namespace, stored.Name, err)
-	}
-	var failures []error
-	for i := range all.Items {
-		if all.Items[i].Status.ClusterName != stored.Name {
-			continue // waits to join again
-		}
-		if err := revokeAccount(ctx, r.objects, &all.Items[i], r.options); err != nil {
-			failures = append(failures, err)
-			continue
-		}
-		if err := r.client.Delete(ctx, &all.Items[i]); client.IgnoreNotFound(err) != nil {
-			failures = append(failures, fmt.Errorf("delete registration %s/%s: %w", stored.Namespace, all.Items[i].Name, err))
 		}
 	}
 	return errors.Join(failures...)

@@ -1,4 +1,4 @@
-package cluster
+package join
 
 import (
 	"maps"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
 )
@@ -60,16 +61,16 @@ func CheckRequest(registration *fleet.ClusterRegistration) error {
 
 // CheckOwner refuses to give a Cluster to a client that it does not belong to. A Cluster without
 // clientID belongs to nobody who asks: a person sets the clientID to let an agent have it.
-func CheckOwner(registration *fleet.ClusterRegistration, cluster *fleet.Cluster) error {
-	switch cluster.Spec.ClientID {
+func CheckOwner(registration *fleet.ClusterRegistration, member *fleet.Cluster) error {
+	switch member.Spec.ClientID {
 	case registration.Spec.ClientID:
 		return nil
 	case "":
 		return fault.New(fault.Denied, ReasonIdentityMismatch,
-			"Cluster %s/%s exists and has no clientID: set its spec.clientID to the agent's, or choose another name", cluster.Namespace, cluster.Name)
+			"Cluster %s/%s exists and has no clientID: set its spec.clientID to the agent's, or choose another name", member.Namespace, member.Name)
 	}
 	return fault.New(fault.Denied, ReasonIdentityMismatch,
-		"Cluster %s/%s belongs to another client: choose another name, or delete that Cluster", cluster.Namespace, cluster.Name)
+		"Cluster %s/%s belongs to another client: choose another name, or delete that Cluster", member.Namespace, member.Name)
 }
 
 // ForRegistration returns the Cluster to make for a client that has none. With ignoreLabels the agent's
@@ -81,18 +82,18 @@ func ForRegistration(registration *fleet.ClusterRegistration, ignoreLabels bool)
 	}
 	labels := map[string]string{}
 	if !ignoreLabels {
-		labels = Labels(registration.Spec.ClusterLabels)
+		labels = cluster.Labels(registration.Spec.ClusterLabels)
 	}
-	cluster := &fleet.Cluster{
+	member := &fleet.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: registration.Namespace, Name: name, Finalizers: []string{fleet.ClusterFinalizer}},
 		Spec:       fleet.ClusterSpec{ClientID: registration.Spec.ClientID},
 	}
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, MissingLabels(cluster))
-	cluster.Labels = labels
-	return cluster
+	maps.Copy(labels, cluster.MissingLabels(member))
+	member.Labels = labels
+	return member
 }
 
 // Identity returns the user and groups that a registration's certificate carries.

@@ -1,4 +1,4 @@
-package cluster
+package join
 
 import (
 	"time"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
@@ -55,12 +56,12 @@ func AccountFor(registration *fleet.ClusterRegistration, clusterNamespace, clust
 		Account: account, Token: token,
 		Deployments: &rbacv1.RoleBinding{
 			ObjectMeta: accountMeta(registration, clusterNamespace, name),
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: AgentClusterRole},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: cluster.AgentClusterRole},
 			Subjects:   []rbacv1.Subject{subject},
 		},
 		Contents: &rbacv1.ClusterRoleBinding{
 			ObjectMeta: accountMeta(registration, "", names.SafeConcat(name, "content")),
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ContentClusterRole},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: cluster.ContentClusterRole},
 			Subjects:   []rbacv1.Subject{subject},
 		},
 		StatusRole: role, StatusBinding: binding,

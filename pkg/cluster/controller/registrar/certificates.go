@@ -1,4 +1,4 @@
-package controller
+package registrar
 
 import (
 	"context"
@@ -13,32 +13,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/cluster/join"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 // sign has a registration's certificate request signed by the hub's API server and puts the certificate
 // into status.
 func (r *registrations) sign(ctx context.Context, registration *fleet.ClusterRegistration, status *fleet.ClusterRegistrationStatus) error {
-	if err := cluster.CheckCSR(registration.Spec.CSR, status.Identity); err != nil {
+	if err := join.CheckCSR(registration.Spec.CSR, status.Identity); err != nil {
 		return err
 	}
-	wanted := cluster.SigningRequest(registration)
+	wanted := join.SigningRequest(registration)
 	status.CSRName = wanted.Name
 	stored, err := r.signingRequest(ctx, wanted)
 	if err != nil {
 		return err
 	}
-	if !cluster.SameRequest(stored, wanted) {
-		if err := r.objects.remove(ctx, wanted); err != nil {
+	if !join.SameRequest(stored, wanted) {
+		if err := r.objects.Remove(ctx, wanted); err != nil {
 			return err
 		}
 		return fault.New(fault.Waiting, "RequestReplaced", "an earlier certificate request is being withdrawn")
 	}
-	if err := cluster.SigningRefused(stored); err != nil {
+	if err := join.SigningRefused(stored); err != nil {
 		return err
 	}
-	if !cluster.Approved(stored) {
+	if !join.Approved(stored) {
 		if err := r.approve(ctx, stored); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (r *registrations) sign(ctx context.Context, registration *fleet.ClusterReg
 	if len(stored.Status.Certificate) == 0 {
 		return fault.New(fault.Waiting, "Signing", "waiting for the API server's signer")
 	}
-	end, err := cluster.CertificateEnd(stored.Status.Certificate)
+	end, err := join.CertificateEnd(stored.Status.Certificate)
 	if err != nil {
 		return err
 	}
@@ -60,10 +60,10 @@ func (r *registrations) sign(ctx context.Context, registration *fleet.ClusterReg
 func (r *registrations) signingRequest(ctx context.Context, wanted *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
 	stored := &certificatesv1.CertificateSigningRequest{}
 	key := client.ObjectKeyFromObject(wanted)
-	err := r.objects.cached.Get(ctx, key, stored)
+	err := r.made.Get(ctx, key, stored)
 	if apierrors.IsNotFound(err) {
 		stored = wanted.DeepCopy()
-		if err = r.objects.cached.Create(ctx, stored); apierrors.IsAlreadyExists(err) {
+		if err = r.made.Create(ctx, stored); apierrors.IsAlreadyExists(err) {
 			err = r.live.Get(ctx, key, stored)
 		}
 	}
@@ -79,7 +79,7 @@ func (r *registrations) approve(ctx context.Context, request *certificatesv1.Cer
 		Reason: "FleetRegistration", Message: "asked for by a registration that was approved, for its own identity only",
 		LastUpdateTime: metav1.NewTime(r.options.Now()),
 	})
-	if err := r.objects.cached.SubResource("approval").Update(ctx, request); err != nil {
+	if err := r.made.SubResource("approval").Update(ctx, request); err != nil {
 		return fmt.Errorf("approve certificate signing request %s: %w", request.Name, err)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (r *registrations) tidy(ctx context.Context, registration *fleet.ClusterReg
 	var failures []error
 	var result reconcile.Result
 	if registration.Status.CSRName != "" {
-		failures = append(failures, r.objects.remove(ctx, cluster.SigningRequest(registration)))
+		failures = append(failures, r.objects.Remove(ctx, join.SigningRequest(registration)))
 	}
 	if usesAccount(registration) && registration.Status.Granted {
 		left, err := r.withdraw(ctx, registration)
@@ -112,7 +112,7 @@ func (r *registrations) removeSuperseded(ctx context.Context, registration *flee
 		return fmt.Errorf("list registrations in %s: %w", registration.Namespace, err)
 	}
 	var failures []error
-	for _, old := range cluster.Superseded(registration, all.Items) {
+	for _, old := range join.Superseded(registration, all.Items) {
 		if err := revokeAccount(ctx, r.objects, &old, r.options); err != nil {
 			failures = append(failures, err)
 			continue

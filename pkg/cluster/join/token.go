@@ -1,4 +1,4 @@
-package cluster
+package join
 
 import (
 	"fmt"
@@ -12,15 +12,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
-const (
-	// DefaultSystemNamespace is where hub and agent run unless told otherwise.
-	DefaultSystemNamespace = "cattle-fleet-system"
-	// valuesKey of the values Secret.
-	valuesKey = "values"
-)
+// valuesKey of the values Secret.
+const valuesKey = "values"
 
 // Hub is where agents find the hub.
 type Hub struct {
@@ -102,7 +99,7 @@ func Values(token *fleet.ClusterRegistrationToken, hub Hub, credential string) (
 		"tokenName":                   token.Name,
 		"systemRegistrationNamespace": names.RegistrationNamespace(hub.SystemNamespace),
 	}
-	if hub.SystemNamespace != DefaultSystemNamespace {
+	if hub.SystemNamespace != cluster.DefaultSystemNamespace {
 		values["internal"] = map[string]any{"systemNamespace": hub.SystemNamespace}
 	}
 	text, err := yaml.Marshal(values)

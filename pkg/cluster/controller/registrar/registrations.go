@@ -1,4 +1,4 @@
-package controller
+package registrar
 
 import (
 	"context"
@@ -25,6 +25,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/cluster/join"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -37,17 +38,18 @@ type registrations struct {
 	options  Options
 	client   client.Client
 	live     client.Reader
-	objects  keeper
+	objects  Objects
+	made     client.Client // cached: what is labelled as managed
 	hub      *hubFacts
 	recorder events.EventRecorder
 }
 
-func registerRegistrations(mgr manager.Manager, own ctrlcluster.Cluster, objects keeper, hub *hubFacts, options Options) error {
+func registerRegistrations(mgr manager.Manager, own ctrlcluster.Cluster, objects Objects, hub *hubFacts, options Options) (*registrations, error) {
 	r := &registrations{
-		options: options, client: mgr.GetClient(), live: mgr.GetAPIReader(), objects: objects, hub: hub,
+		options: options, client: mgr.GetClient(), live: mgr.GetAPIReader(), objects: objects, made: own.GetClient(), hub: hub,
 		recorder: mgr.GetEventRecorder("fleet-registration"),
 	}
-	return builder.ControllerManagedBy(mgr).
+	return r, builder.ControllerManagedBy(mgr).
 		Named("clusterregistration").
 		For(&fleet.ClusterRegistration{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Workers}).
@@ -88,12 +90,12 @@ func (r *registrations) ofCluster(ctx context.Context, object client.Object) []r
 // madeFor leads from what was made for a registration to it.
 func madeFor(_ context.Context, object client.Object) []reconcile.Request {
 	annotations := object.GetAnnotations()
-	name := annotations[cluster.RegistrationAnnotation]
+	name := annotations[join.RegistrationAnnotation]
 	if name == "" {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{
-		Namespace: annotations[cluster.RegistrationNamespaceAnnotation], Name: name,
+		Namespace: annotations[join.RegistrationNamespaceAnnotation], Name: name,
 	}}}
 }
 
@@ -147,7 +149,7 @@ func (r *registrations) advance(ctx context.Context, registration *fleet.Cluster
 		return fault.New(fault.Waiting, "ClusterDeleting", "Cluster %s/%s is being deleted", member.Namespace, member.Name)
 	}
 	if status.ClusterName != "" && status.ClusterName != member.Name {
-		return fault.New(fault.Denied, cluster.ReasonIdentityMismatch, "the registration was answered for Cluster %s; its clientID cannot change after that", status.ClusterName)
+		return fault.New(fault.Denied, join.ReasonIdentityMismatch, "the registration was answered for Cluster %s; its clientID cannot change after that", status.ClusterName)
 	}
 	status.ClusterName = member.Name
 	if member.Status.Namespace == "" {
@@ -160,12 +162,12 @@ func (r *registrations) advance(ctx context.Context, registration *fleet.Cluster
 	}
 	if usesAccount(registration) {
 		if renewal {
-			return fault.New(fault.Denied, cluster.ReasonVersionIncompatible, "only agents with a certificate renew it here")
+			return fault.New(fault.Denied, join.ReasonVersionIncompatible, "only agents with a certificate renew it here")
 		}
 		return r.grantAccount(ctx, registration, member, status)
 	}
 	status.ClusterNamespace = member.Status.Namespace
-	status.Identity = cluster.Identity(member.Status.Namespace, registration.Spec.AgentID)
+	status.Identity = join.Identity(member.Status.Namespace, registration.Spec.AgentID)
 	status.State = fleet.RegistrationApproved
 	if len(registration.Spec.CSR) == 0 {
 		return nil
@@ -177,7 +179,7 @@ func (r *registrations) advance(ctx context.Context, registration *fleet.Cluster
 // a workspace.
 func (r *registrations) renewing(ctx context.Context, registration *fleet.ClusterRegistration) (member *fleet.Cluster, ok bool, err error) {
 	var namespace corev1.Namespace
-	err = r.objects.cached.Get(ctx, types.NamespacedName{Name: registration.Namespace}, &namespace)
+	err = r.made.Get(ctx, types.NamespacedName{Name: registration.Namespace}, &namespace)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, false, fmt.Errorf("read namespace %s: %w", registration.Namespace, err)
 	}
@@ -192,9 +194,9 @@ func (r *registrations) renewing(ctx context.Context, registration *fleet.Cluste
 	}
 	switch {
 	case err != nil || member.Status.Namespace != registration.Namespace:
-		return nil, true, fault.New(fault.Denied, cluster.ReasonIdentityMismatch, "namespace %s belongs to no Cluster", registration.Namespace)
+		return nil, true, fault.New(fault.Denied, join.ReasonIdentityMismatch, "namespace %s belongs to no Cluster", registration.Namespace)
 	case registration.Spec.ClientID != "" && member.Spec.ClientID != "":
-		return member, true, cluster.CheckOwner(registration, member)
+		return member, true, join.CheckOwner(registration, member)
 	}
 	return member, true, nil
 }
@@ -205,20 +207,20 @@ func (r *registrations) join(ctx context.Context, registration *fleet.ClusterReg
 	if err != nil {
 		return nil, err
 	}
-	if err := cluster.CheckToken(registration, token, r.options.Now()); err != nil {
+	if err := join.CheckToken(registration, token, r.options.Now()); err != nil {
 		return nil, err
 	}
-	role, binding := cluster.Answer(registration, token)
+	role, binding := join.Answer(registration, token)
 	for _, object := range []client.Object{role, binding} { // first, so that the agent can read a refusal
-		if err := r.objects.keep(ctx, object); err != nil {
+		if err := r.objects.Keep(ctx, object); err != nil {
 			return nil, err
 		}
 	}
-	if err := cluster.CheckRequest(registration); err != nil {
+	if err := join.CheckRequest(registration); err != nil {
 		return nil, err
 	}
 	if usesAccount(registration) && r.options.RefuseServiceAccountAgents {
-		return nil, fault.New(fault.Denied, cluster.ReasonVersionIncompatible, "this hub accepts only agents that ask for a certificate: upgrade the agent")
+		return nil, fault.New(fault.Denied, join.ReasonVersionIncompatible, "this hub accepts only agents that ask for a certificate: upgrade the agent")
 	}
 	return r.clusterFor(ctx, registration)
 }
@@ -258,7 +260,7 @@ func (r *registrations) clusterFor(ctx context.Context, registration *fleet.Clus
 	if err != nil {
 		return nil, err
 	}
-	wanted := cluster.ForRegistration(registration, config.IgnoreAgentsLabels)
+	wanted := join.ForRegistration(registration, config.IgnoreAgentsLabels)
 	err = r.client.Create(ctx, wanted)
 	if err == nil {
 		return wanted, nil
@@ -267,7 +269,7 @@ func (r *registrations) clusterFor(ctx context.Context, registration *fleet.Clus
 	if getErr := r.live.Get(ctx, client.ObjectKeyFromObject(wanted), &taken); getErr != nil {
 		return nil, fmt.Errorf("create Cluster %s/%s: %w", wanted.Namespace, wanted.Name, errors.Join(err, client.IgnoreNotFound(getErr)))
 	}
-	return &taken, cluster.CheckOwner(registration, &taken)
+	return &taken, join.CheckOwner(registration, &taken)
 }
 
 // own makes the Cluster the owner of its registration, so that the one goes with the other.

@@ -1,4 +1,4 @@
-package controller
+package registrar
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/cluster/join"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -24,11 +24,11 @@ func usesAccount(registration *fleet.ClusterRegistration) bool {
 // grantAccount gives the agent a service account and puts its token where the agent will look for it.
 func (r *registrations) grantAccount(ctx context.Context, registration *fleet.ClusterRegistration, member *fleet.Cluster, status *fleet.ClusterRegistrationStatus) error {
 	status.ClusterNamespace = member.Status.Namespace
-	account := cluster.AccountFor(registration, member.Status.Namespace, member.Name)
+	account := join.AccountFor(registration, member.Status.Namespace, member.Name)
 	for _, object := range []client.Object{
 		account.Account, account.Token, account.StatusRole, account.StatusBinding, account.Deployments, account.Contents,
 	} {
-		if err := r.objects.keep(ctx, object); err != nil {
+		if err := r.objects.Keep(ctx, object); err != nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (r *registrations) grantAccount(ctx context.Context, registration *fleet.Cl
 
 func (r *registrations) accountToken(ctx context.Context, wanted *corev1.Secret) ([]byte, error) {
 	var stored corev1.Secret
-	err := r.objects.cached.Get(ctx, client.ObjectKeyFromObject(wanted), &stored)
+	err := r.made.Get(ctx, client.ObjectKeyFromObject(wanted), &stored)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the token of service account %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
@@ -61,26 +61,26 @@ func (r *registrations) handOver(ctx context.Context, registration *fleet.Cluste
 		return err
 	}
 	for _, object := range []client.Object{credential.Secret, credential.Role, credential.Binding} {
-		if err := r.objects.keep(ctx, object); err != nil {
+		if err := r.objects.Keep(ctx, object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *registrations) credential(ctx context.Context, registration *fleet.ClusterRegistration, member *fleet.Cluster, token []byte) (cluster.Credential, error) {
+func (r *registrations) credential(ctx context.Context, registration *fleet.ClusterRegistration, member *fleet.Cluster, token []byte) (join.Credential, error) {
 	asked, err := r.token(ctx, registration)
 	if err != nil {
-		return cluster.Credential{}, err
+		return join.Credential{}, err
 	}
-	if err := cluster.CheckToken(registration, asked, r.options.Now()); err != nil {
-		return cluster.Credential{}, err
+	if err := join.CheckToken(registration, asked, r.options.Now()); err != nil {
+		return join.Credential{}, err
 	}
 	hub, _, err := r.hub.read(ctx)
 	if err != nil {
-		return cluster.Credential{}, err
+		return join.Credential{}, err
 	}
-	return cluster.CredentialFor(registration, member.Status.Namespace, member.Name, hub, cluster.TokenAccount(asked), token), nil
+	return join.CredentialFor(registration, member.Status.Namespace, member.Name, hub, join.TokenAccount(asked), token), nil
 }
 
 // withdraw removes the handover of a granted account once its time is over and returns how long that
@@ -88,32 +88,32 @@ func (r *registrations) credential(ctx context.Context, registration *fleet.Clus
 func (r *registrations) withdraw(ctx context.Context, registration *fleet.ClusterRegistration) (time.Duration, error) {
 	credential := handoverOf(registration, r.options.SystemNamespace)
 	var stored corev1.Secret
-	err := r.objects.cached.Get(ctx, client.ObjectKeyFromObject(credential.Secret), &stored)
+	err := r.made.Get(ctx, client.ObjectKeyFromObject(credential.Secret), &stored)
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read credential %s: %w", credential.Secret.Name, err)
 	}
-	if left := stored.CreationTimestamp.Add(cluster.CredentialLifetime).Sub(r.options.Now()); left > 0 {
+	if left := stored.CreationTimestamp.Add(join.CredentialLifetime).Sub(r.options.Now()); left > 0 {
 		return left, nil
 	}
 	return 0, removeAll(ctx, r.objects, credential.Binding, credential.Role, credential.Secret)
 }
 
 // handoverOf names the objects of a handover, to remove them.
-func handoverOf(registration *fleet.ClusterRegistration, systemNamespace string) cluster.Credential {
-	hub := cluster.Hub{SystemNamespace: systemNamespace}
-	return cluster.CredentialFor(registration, registration.Status.ClusterNamespace, registration.Status.ClusterName, hub, types.NamespacedName{}, nil)
+func handoverOf(registration *fleet.ClusterRegistration, systemNamespace string) join.Credential {
+	hub := join.Hub{SystemNamespace: systemNamespace}
+	return join.CredentialFor(registration, registration.Status.ClusterNamespace, registration.Status.ClusterName, hub, types.NamespacedName{}, nil)
 }
 
 // revokeAccount takes away the account of a registration that is about to be deleted: most of it is in
 // other namespaces, where no owner reference reaches.
-func revokeAccount(ctx context.Context, objects keeper, registration *fleet.ClusterRegistration, options Options) error {
+func revokeAccount(ctx context.Context, objects Objects, registration *fleet.ClusterRegistration, options Options) error {
 	if !usesAccount(registration) || registration.Status.ClusterNamespace == "" {
 		return nil
 	}
-	account := cluster.AccountFor(registration, registration.Status.ClusterNamespace, registration.Status.ClusterName)
+	account := join.AccountFor(registration, registration.Status.ClusterNamespace, registration.Status.ClusterName)
 	credential := handoverOf(registration, options.SystemNamespace)
 	made := []client.Object{account.Account, account.Token, account.Deployments, credential.Binding, credential.Role, credential.Secret}
 	if !options.RefuseServiceAccountAgents { // else the hub has no right to look at it; it names an account that is gone
@@ -122,10 +122,10 @@ func revokeAccount(ctx context.Context, objects keeper, registration *fleet.Clus
 	return removeAll(ctx, objects, made...)
 }
 
-func removeAll(ctx context.Context, objects keeper, made ...client.Object) error {
+func removeAll(ctx context.Context, objects Objects, made ...client.Object) error {
 	var failures []error
 	for _, object := range made {
-		failures = append(failures, objects.remove(ctx, object))
+		failures = append(failures, objects.Remove(ctx, object))
 	}
 	return errors.Join(failures...)
 }

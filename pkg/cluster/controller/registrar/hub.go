@@ -1,9 +1,10 @@
-package controller
+package registrar
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/cluster/join"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -19,7 +20,7 @@ import (
 type hubFacts struct {
 	reader   client.Reader
 	key      types.NamespacedName
-	fallback cluster.Hub
+	fallback join.Hub
 }
 
 // hubConfig is the part of the ConfigMap's JSON that matters here.
@@ -29,6 +30,18 @@ type hubConfig struct {
 	IgnoreAgentsLabels bool   `json:"ignoreClusterRegistrationLabels"`
 }
 
+// authority returns the certificate of the authority by which this process trusts the API server.
+func authority(config *rest.Config) ([]byte, error) {
+	if len(config.CAData) > 0 || config.CAFile == "" {
+		return config.CAData, nil
+	}
+	ca, err := os.ReadFile(config.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the API server's authority: %w", err)
+	}
+	return ca, nil
+}
+
 func newHubFacts(config *rest.Config, reader client.Reader, systemNamespace string) (*hubFacts, error) {
 	ca, err := authority(config)
 	if err != nil {
@@ -36,15 +49,15 @@ func newHubFacts(config *rest.Config, reader client.Reader, systemNamespace stri
 	}
 	return &hubFacts{
 		reader:   reader,
-		key:      types.NamespacedName{Namespace: systemNamespace, Name: configMapName},
-		fallback: cluster.Hub{SystemNamespace: systemNamespace, APIServerURL: config.Host, APIServerCA: ca},
+		key:      types.NamespacedName{Namespace: systemNamespace, Name: ConfigMap},
+		fallback: join.Hub{SystemNamespace: systemNamespace, APIServerURL: config.Host, APIServerCA: ca},
 	}, nil
 }
 
 // read returns where agents find the hub: as configured, else as this process finds it. A configured
 // URL goes with the configured CA, even if that is empty: it may be another server's, trusted by its
 // public certificate.
-func (h *hubFacts) read(ctx context.Context) (cluster.Hub, hubConfig, error) {
+func (h *hubFacts) read(ctx context.Context) (join.Hub, hubConfig, error) {
 	var stored corev1.ConfigMap
 	var config hubConfig
 	err := h.reader.Get(ctx, h.key, &stored)
@@ -52,11 +65,11 @@ func (h *hubFacts) read(ctx context.Context) (cluster.Hub, hubConfig, error) {
 		return h.fallback, config, nil
 	}
 	if err != nil {
-		return cluster.Hub{}, config, fmt.Errorf("read ConfigMap %s: %w", h.key, err)
+		return join.Hub{}, config, fmt.Errorf("read ConfigMap %s: %w", h.key, err)
 	}
 	if text := stored.Data["config"]; text != "" {
 		if err := json.Unmarshal([]byte(text), &config); err != nil {
-			return cluster.Hub{}, config, fault.New(fault.Stalled, "InvalidConfig", "ConfigMap %s, key config: %w", h.key, err)
+			return join.Hub{}, config, fault.New(fault.Stalled, "InvalidConfig", "ConfigMap %s, key config: %w", h.key, err)
 		}
 	}
 	hub := h.fallback

@@ -1,4 +1,4 @@
-package controller
+package registrar
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/cluster/join"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -28,12 +28,13 @@ import (
 type tokens struct {
 	options Options
 	client  client.Client
-	objects keeper
+	objects Objects
+	made    client.Client // cached: what is labelled as managed
 	hub     *hubFacts
 }
 
-func registerTokens(mgr manager.Manager, own ctrlcluster.Cluster, objects keeper, hub *hubFacts, options Options) error {
-	r := &tokens{options: options, client: mgr.GetClient(), objects: objects, hub: hub}
+func registerTokens(mgr manager.Manager, own ctrlcluster.Cluster, objects Objects, hub *hubFacts, options Options) error {
+	r := &tokens{options: options, client: mgr.GetClient(), objects: objects, made: own.GetClient(), hub: hub}
 	owned := func(object client.Object) source.Source {
 		return source.Kind(own.GetCache(), object, handler.EnqueueRequestForOwner(
 			mgr.GetScheme(), mgr.GetRESTMapper(), &fleet.ClusterRegistrationToken{}, handler.OnlyControllerOwner()))
@@ -66,14 +67,14 @@ func (r *tokens) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err := r.client.Get(ctx, request.NamespacedName, &token); err != nil || token.DeletionTimestamp != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	expires, now := cluster.Expires(&token), r.options.Now()
+	expires, now := join.Expires(&token), r.options.Now()
 	if expires == nil && r.options.RequireTokenTTL {
 		log.FromContext(ctx).Info("Deleting a registration token without TTL, which this hub requires")
 		return reconcile.Result{}, r.delete(ctx, &token)
 	}
 	status := token.Status
 	status.Expires = expires
-	if cluster.Expired(&token, now) {
+	if join.Expired(&token, now) {
 		return r.expire(ctx, &token, status, now)
 	}
 	ready, err := r.issue(ctx, &token)
@@ -93,14 +94,14 @@ func (r *tokens) Reconcile(ctx context.Context, request reconcile.Request) (reco
 // expire takes away what makes a token work. The token itself stays for a while, so that a person who
 // asks why an agent cannot join sees that it expired.
 func (r *tokens) expire(ctx context.Context, token *fleet.ClusterRegistrationToken, status fleet.ClusterRegistrationTokenStatus, now time.Time) (reconcile.Result, error) {
-	identity := cluster.IdentityOf(token)
-	values, err := cluster.Values(token, cluster.Hub{}, "")
+	identity := join.IdentityOf(token)
+	values, err := join.Values(token, join.Hub{}, "")
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	var failures []error
 	for _, object := range []client.Object{identity.Account, values, identity.Secret, identity.Binding, identity.Role} {
-		failures = append(failures, r.objects.remove(ctx, object))
+		failures = append(failures, r.objects.Remove(ctx, object))
 	}
 	if err := errors.Join(failures...); err != nil {
 		return reconcile.Result{}, err
@@ -116,9 +117,9 @@ func (r *tokens) expire(ctx context.Context, token *fleet.ClusterRegistrationTok
 // issue makes the token's identity and the Secret with the values for the agent's chart. ready is false
 // until the API server has filled in the service account's token.
 func (r *tokens) issue(ctx context.Context, token *fleet.ClusterRegistrationToken) (ready bool, err error) {
-	identity := cluster.IdentityOf(token)
+	identity := join.IdentityOf(token)
 	for _, object := range []client.Object{identity.Account, identity.Role, identity.Binding, identity.Secret} {
-		if err := r.objects.keep(ctx, object); err != nil {
+		if err := r.objects.Keep(ctx, object); err != nil {
 			return false, err
 		}
 	}
@@ -130,11 +131,11 @@ func (r *tokens) issue(ctx context.Context, token *fleet.ClusterRegistrationToke
 	if err != nil {
 		return false, err
 	}
-	values, err := cluster.Values(token, hub, credential)
+	values, err := join.Values(token, hub, credential)
 	if err != nil {
 		return false, err
 	}
-	if err := r.objects.keep(ctx, values); err != nil {
+	if err := r.objects.Keep(ctx, values); err != nil {
 		return false, err
 	}
 	return true, nil
@@ -142,7 +143,7 @@ func (r *tokens) issue(ctx context.Context, token *fleet.ClusterRegistrationToke
 
 func (r *tokens) credential(ctx context.Context, key types.NamespacedName) (string, error) {
 	var secret corev1.Secret
-	if err := r.objects.cached.Get(ctx, key, &secret); err != nil {
+	if err := r.made.Get(ctx, key, &secret); err != nil {
 		if apierrors.IsNotFound(err) {
 			return "", nil // just created; the cache will tell
 		}
@@ -152,7 +153,7 @@ func (r *tokens) credential(ctx context.Context, key types.NamespacedName) (stri
 }
 
 func (r *tokens) delete(ctx context.Context, token *fleet.ClusterRegistrationToken) error {
-	err := r.client.Delete(ctx, token, client.Preconditions{UID: uidOf(token)})
+	err := r.client.Delete(ctx, token, client.Preconditions{UID: &token.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete registration token %s/%s: %w", token.Namespace, token.Name, err)
 	}

@@ -1,0 +1,88 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cluster"
+)
+
+var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func TestPaceLetsOneASecondThrough(t *testing.T) {
+	now := noon
+	p := newPace(func() time.Time { return now })
+	group := reconcile.Request{NamespacedName: types.NamespacedName{Name: "g"}}
+	for _, step := range []struct{ at, want time.Duration }{
+		{0, 0}, {100, 900}, {900, 100}, {1000, 1000}, {1999, 1}, {2500, 500}, {9000, 0}, {9500, 500},
+	} {
+		now = noon.Add(step.at * time.Millisecond)
+		if got := p.delay(group); got != step.want*time.Millisecond {
+			t.Errorf("at %v: waits %v, want %v", step.at*time.Millisecond, got, step.want*time.Millisecond)
+		}
+	}
+	if got := p.delay(reconcile.Request{}); got != 0 {
+		t.Errorf("another group waits %v", got)
+	}
+}
+
+func TestPaceForgets(t *testing.T) {
+	now := noon
+	p := newPace(func() time.Time { return now })
+	for i := range 3 * sweepFrom {
+		p.delay(reconcile.Request{NamespacedName: types.NamespacedName{Name: time.Duration(i).String()}})
+		now = now.Add(time.Second)
+	}
+	if len(p.slots) > 2*sweepFrom {
+		t.Errorf("remembers %d requests", len(p.slots))
+	}
+}
+
+func lease(renewed time.Time) *coordinationv1.Lease {
+	return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: renewed}, LeaseDurationSeconds: ptr.To(int32(10))}}
+}
+
+func TestObserveGoesByTheHubsClock(t *testing.T) {
+	now := noon
+	h := newHeartbeats(func() time.Time { return now })
+	pending := &fleet.Cluster{Status: fleet.ClusterStatus{Namespace: "n"}}
+	wrong := noon.AddDate(-1, 0, 0) // the member's clock is a year late
+
+	first := h.observe(pending, lease(wrong))
+	now = now.Add(time.Minute)
+	same := h.observe(pending, lease(wrong))
+	renewed := h.observe(pending, lease(wrong.Add(time.Minute)))
+	lost := h.observe(pending, nil)
+	h.forget("n")
+	for name, c := range map[string]struct{ got, want cluster.Heartbeat }{
+		"first":                 {first, cluster.Heartbeat{Seen: noon, Interval: 10 * time.Second, Fresh: 1}},
+		"not renewed":           {same, first},
+		"renewed late":          {renewed, cluster.Heartbeat{Seen: noon.Add(time.Minute), Interval: 10 * time.Second, Fresh: 1}},
+		"the lease was deleted": {lost, renewed},
+		"forgotten":             {h.observe(pending, nil), cluster.Heartbeat{}},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %+v, want %+v", name, c.got, c.want)
+		}
+	}
+}
+
+func TestObserveAfterAStart(t *testing.T) {
+	h := newHeartbeats(func() time.Time { return noon })
+	seen := metav1.NewTime(noon.Add(-time.Hour))
+	known := &fleet.Cluster{Status: fleet.ClusterStatus{Namespace: "n", Agent: fleet.AgentStatus{LastSeen: seen}}}
+	if got, want := h.observe(known, lease(noon)), cluster.FirstSight(noon, 10*time.Second); got != want {
+		t.Errorf("found a lease: %+v, want %+v", got, want)
+	}
+	upstream := &fleet.Cluster{Status: fleet.ClusterStatus{Namespace: "u", Agent: fleet.AgentStatus{LastSeen: seen}}}
+	if got := h.observe(upstream, nil); got.Interval != cluster.LegacyInterval || !got.Seen.Equal(seen.Time) {
+		t.Errorf("upstream's agent: %+v", got)
+	}
+}
