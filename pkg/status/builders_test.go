@@ -80,11 +80,20 @@ func TestDashboardReadsOurStatuses(t *testing.T) {
 	busy.Busy = "reading commit 1234567"
 	broken := sourceOf(fleet.Ready)
 	broken.Bundles = []BundleReadiness{{Name: "z", Ready: &fleet.Condition{Status: corev1.ConditionFalse, Reason: fleet.ReasonError, Message: "zzz"}}, {Name: "a", Ready: &fleet.Condition{Status: corev1.ConditionFalse, Reason: fleet.ReasonError, Message: "no template"}}}
+	agent := func(deployed corev1.ConditionStatus, state fleet.BundleState) fleet.BundleDeploymentStatus {
+		bd := deployment("b", "c0", state)
+		bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: deployed, Message: "about the deployment"}}
+		bd.Status.Display = Display(bd)
+		return bd.Status
+	}
 	for name, test := range map[string]struct {
 		kind   string
 		status any
 		want   steve
 	}{
+		"deployment ready":          {"BundleDeployment", agent(corev1.ConditionTrue, fleet.Ready), steve{State: "ready"}},
+		"deployment failed":         {"BundleDeployment", agent(corev1.ConditionFalse, fleet.ErrApplied), steve{State: "deploying", Error: true, Message: "about the deployment"}},
+		"deployment waits":          {"BundleDeployment", agent(corev1.ConditionUnknown, fleet.ErrApplied), steve{State: "waitapplied"}},
 		"bundle ready":              {"Bundle", bundle(BundleInput{}, fleet.Ready, fleet.Ready), steve{State: "active"}},
 		"bundle not ready":          {"Bundle", bundle(BundleInput{}, fleet.Ready, fleet.NotReady), steve{State: "notready"}},
 		"bundle waits":              {"Bundle", bundle(BundleInput{}, fleet.WaitApplied), steve{State: "waitapplied"}},
