@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -95,21 +96,28 @@ func (b *builder) readSpec() error {
 			return fault.New(fault.Stalled, ReasonInvalidPath, "options %s: there is no such file", b.specFile)
 		}
 	}
+	entries, err := b.tree.ReadDir(b.dir)
+	if err != nil {
+		return err
+	}
 	for _, name := range specNames {
-		full := path.Join(b.dir, name)
-		if b.options != "" || !b.tree.IsFile(full) {
-			continue
+		// By its entry, not by whether it can be read: a link to nothing must not count as no options.
+		there := slices.ContainsFunc(entries, func(entry fs.DirEntry) bool { return entry.Name() == name && !entry.IsDir() })
+		switch {
+		case b.options != "" || !there:
+		case b.specFile != "":
+			b.warn(path.Join(b.dir, name), "the file is not read, because %s is there too", path.Base(b.specFile))
+		default:
+			b.specFile = path.Join(b.dir, name)
 		}
-		if b.specFile != "" {
-			b.warn(full, "the file is not read, because %s is there too", path.Base(b.specFile))
-			continue
-		}
-		b.specFile = full
 	}
 	if b.specFile == "" {
 		return nil
 	}
 	data, err := b.tree.ReadFile(b.specFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Stalled, tree.ReasonBrokenLink, "the link %s leads to nothing", b.specFile)
+	}
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
+	"regexp"
 	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -15,6 +16,10 @@ import (
 
 // chartDir holds the charts that come from elsewhere.
 const chartDir = ".chart"
+
+// remoteChart finds charts that are named by where they are published: URLs, also git's, and hosts that
+// need no scheme.
+var remoteChart = regexp.MustCompile(`://|::|^git@|^(github\.com|gitlab\.com|bitbucket\.org)/`)
 
 // ChartFolder returns the folder in a bundle for the chart that the options name, or "" if they name
 // none. The digest is upstream's.
@@ -94,7 +99,7 @@ func (b *builder) addChart(ctx context.Context, helm *fleet.HelmOptions) (string
 		if err != nil || done {
 			return local, err
 		}
-		if !strings.Contains(helm.Chart, "://") && !strings.Contains(helm.Chart, "::") {
+		if !remoteChart.MatchString(helm.Chart) {
 			return "", fault.New(fault.Stalled, ReasonChart, "%s: helm.chart %s is no folder in the repository, and helm.repo is not set", b.specFile, helm.Chart)
 		}
 	}
@@ -148,6 +153,10 @@ func (b *builder) unpackChart(folder string, data []byte) (string, error) {
 	}
 	root := ""
 	for _, file := range files {
+		// Upstream leaves out hidden files of charts too, and they would change the deployment id.
+		if strings.HasPrefix(file.Name, ".") || strings.Contains(file.Name, "/.") {
+			continue
+		}
 		name := path.Join(folder, file.Name)
 		if path.Base(name) == "Chart.yaml" && (root == "" || len(path.Dir(name)) < len(root)) {
 			root = path.Dir(name)

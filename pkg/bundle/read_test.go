@@ -172,6 +172,7 @@ func TestReadFailures(t *testing.T) {
 		"link out of the repository":      {files: map[string]string{"app/a.yaml": "-> ../../etc/passwd", "app/fleet.yaml": "{}"}, wantReason: tree.ReasonLeaves, wantText: []string{"app/a.yaml"}},
 		"absolute link":                   {files: map[string]string{"app/a.yaml": "-> /etc/passwd", "app/fleet.yaml": "{}"}, wantReason: tree.ReasonLeaves, wantText: []string{"/etc/passwd"}},
 		"link to nothing":                 {files: map[string]string{"app/a.yaml": "-> b.yaml", "app/fleet.yaml": "{}"}, wantReason: tree.ReasonBrokenLink, wantText: []string{"app/a.yaml"}},
+		"fleet.yaml is a link to nothing": {files: map[string]string{"app/fleet.yaml": "-> nope", "app/a.yaml": ""}, wantReason: tree.ReasonBrokenLink, wantText: []string{"app/fleet.yaml"}},
 		"links in circles":                {files: map[string]string{"app/a": "-> b", "app/b": "-> a", "app/fleet.yaml": "{}"}, wantReason: tree.ReasonBrokenLink, wantText: []string{"circles"}},
 		"folder links to itself":          {files: map[string]string{"app/a": "-> .", "app/fleet.yaml": "{}", "app/c.yaml": ""}, wantReason: tree.ReasonBrokenLink, wantText: []string{"circles"}},
 		"two bundles of one name":         {files: map[string]string{"app/fleet.yaml": "name: same", "app/a.yaml": "", "zwei/fleet.yaml": "name: same", "zwei/b.yaml": ""}, wantReason: ReasonDuplicateName, wantText: []string{"app/fleet.yaml and zwei/fleet.yaml", "same"}},

@@ -19,12 +19,15 @@ import (
 // Credentials say who asks, and how servers are trusted.
 type Credentials struct {
 	Username, Password string
-	// URLRegex binds user name and password to the repositories it matches; empty binds them to none,
+	// URLRegex binds user name, password and key to the repositories it matches; empty binds them to none,
 	// unless AnyURL is set. It must match from the start of the URL to the end of the host, at least.
 	URLRegex string
 	// AnyURL binds the credentials to the repository that is asked for, whichever it is: they were given
 	// for a path of the tree and not for a URL.
 	AnyURL bool
+	// SSHKey is for charts from git; it is bound like the password. KnownHosts are the host keys to trust.
+	SSHKey     []byte
+	KnownHosts string
 	// CABundle is PEM, trusted beside the system's authorities.
 	CABundle []byte
 	// InsecureSkipTLSVerify turns certificate checks off.
@@ -33,12 +36,13 @@ type Credentials struct {
 	BasicHTTP bool
 }
 
-// CredentialsFromSecret reads the data of a Helm Secret: username, password, cacerts, insecureSkipVerify
-// and basicHTTP. The URL regex is the owner's and not in the Secret.
+// CredentialsFromSecret reads the data of a Helm Secret: username, password, ssh-privatekey, cacerts,
+// insecureSkipVerify and basicHTTP. The URL regex is the owner's and not in the Secret.
 func CredentialsFromSecret(data map[string][]byte) (Credentials, error) {
 	c := Credentials{
 		Username: strings.TrimSpace(string(data["username"])),
 		Password: strings.TrimSuffix(string(data["password"]), "\n"),
+		SSHKey:   data["ssh-privatekey"],
 		CABundle: data["cacerts"],
 	}
 	for key, field := range map[string]*bool{"insecureSkipVerify": &c.InsecureSkipTLSVerify, "basicHTTP": &c.BasicHTTP} {
@@ -60,6 +64,8 @@ type pathEntry struct {
 	Username           string `json:"username"`
 	Password           string `json:"password"`
 	CABundle           string `json:"caBundle"`
+	SSHPrivateKey      string `json:"sshPrivateKey"`
+	SSHKnownHosts      string `json:"sshKnownHosts"`
 	InsecureSkipVerify bool   `json:"insecureSkipVerify"`
 	BasicHTTP          bool   `json:"basicHTTP"`
 }
@@ -94,6 +100,7 @@ func CredentialsByPath(document []byte) (func(path string) Credentials, error) {
 func (e pathEntry) credentials() Credentials {
 	return Credentials{
 		Username: e.Username, Password: e.Password, AnyURL: true, CABundle: []byte(e.CABundle),
+		SSHKey: []byte(e.SSHPrivateKey), KnownHosts: e.SSHKnownHosts,
 		InsecureSkipTLSVerify: e.InsecureSkipVerify, BasicHTTP: e.BasicHTTP,
 	}
 }
@@ -101,13 +108,13 @@ func (e pathEntry) credentials() Credentials {
 // identity stands for the credentials in keys; it does not reveal them.
 func (c Credentials) identity() string {
 	digest := sha256.New()
-	fmt.Fprintf(digest, "%q %q %q %t %q %t %t", c.Username, c.Password, c.URLRegex, c.AnyURL, c.CABundle, c.InsecureSkipTLSVerify, c.BasicHTTP)
+	fmt.Fprintf(digest, "%q %q %q %t %q %q %q %t %t", c.Username, c.Password, c.URLRegex, c.AnyURL, c.SSHKey, c.KnownHosts, c.CABundle, c.InsecureSkipTLSVerify, c.BasicHTTP)
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// boundTo says that user name and password may go to the repository.
+// boundTo says that user name, password and key may go to the repository.
 func (c Credentials) boundTo(target *url.URL) (bool, error) {
-	if c.Username == "" && c.Password == "" {
+	if c.Username == "" && c.Password == "" && len(c.SSHKey) == 0 {
 		return false, nil
 	}
 	if c.AnyURL || c.URLRegex == "" {

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -43,6 +44,9 @@ type Options struct {
 	MaxArchive int64
 	// Proxy returns the proxy for a request; nil means none.
 	Proxy func(*http.Request) (*url.URL, error)
+	// Git opens a commit of a git repository; nil means that charts from git cannot be had. What it
+	// returns is closed when it is an io.Closer.
+	Git func(context.Context, GitRef) (fs.FS, error)
 	// Now is the clock that orders what is kept; nil means time.Now.
 	Now func() time.Time
 }
@@ -132,7 +136,7 @@ func (s *Source) fetch(ctx context.Context, ref bundle.ChartRef, credentials Cre
 		address = ref.Chart
 	}
 	if isGit(address) {
-		return nil, fault.New(fault.Stalled, ReasonNotSupported, "chart %s: charts from git are not supported yet; add the chart to the repository", redact(address))
+		return s.fromGit(ctx, address, credentials)
 	}
 	target, err := parse(address)
 	if err != nil {
@@ -167,13 +171,6 @@ func parse(address string) (*url.URL, error) {
 	}
 	target.Scheme, target.Host = strings.ToLower(target.Scheme), strings.ToLower(target.Host)
 	return target, nil
-}
-
-func isGit(address string) bool {
-	scheme, _, _ := strings.Cut(address, "://")
-	trimmed, _, _ := strings.Cut(address, "?")
-	return strings.Contains(scheme, "::") || scheme == "ssh" || scheme == "git" ||
-		strings.HasPrefix(address, "git@") || strings.HasSuffix(trimmed, ".git") || strings.Contains(trimmed, ".git//")
 }
 
 // redact returns an address without credentials and query.

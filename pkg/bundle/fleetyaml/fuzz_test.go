@@ -40,24 +40,30 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		first, err := json.Marshal(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := yaml.JSONToYAML(first)
-		if err != nil {
-			return
-		}
-		again, _, err := Parse(text, "fleet.yaml")
-		if err != nil {
-			t.Fatalf("what was read cannot be read again: %v\n%s", err, text)
-		}
-		second, err := json.Marshal(again)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(first) != string(second) {
-			t.Errorf("first\n%s\nthen\n%s", first, second)
-		}
+		checkStable(t, file)
 	})
+}
+
+// checkStable writes a file and reads it again.
+func checkStable(t *testing.T, file *File) {
+	t.Helper()
+	first, err := json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.JSONToYAML(first)
+	if err != nil {
+		return
+	}
+	again, _, err := Parse(text, "fleet.yaml")
+	if err != nil {
+		t.Fatalf("what was read cannot be read again: %v\n%s", err, text)
+	}
+	second, err := json.Marshal(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(first) != string(second) {
+		t.Errorf("first\n%s\nthen\n%s", first, second)
+	}
 }
