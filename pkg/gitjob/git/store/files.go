@@ -178,7 +178,7 @@ type file struct {
 }
 
 // Stat implements fs.File.
-func (f *file) Stat() (fs.FileInfo, error) { return info{node: f.node, size: f.Reader.Size()}, nil }
+func (f *file) Stat() (fs.FileInfo, error) { return info{node: f.node, size: f.Size()}, nil }
 
 // Close implements fs.File.
 func (f *file) Close() error { return nil }
