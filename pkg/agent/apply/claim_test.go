@@ -1,0 +1,111 @@
+package apply
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+)
+
+func live(labels, annotations map[string]string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetAPIVersion("v1")
+	o.SetKind("ConfigMap")
+	o.SetName("x")
+	o.SetNamespace("n")
+	o.SetLabels(labels)
+	o.SetAnnotations(annotations)
+	return o
+}
+
+func TestCheck(t *testing.T) {
+	ours := Claim{SetID: "default-a", SetHash: "aaaa", Release: "a", ReleaseNamespace: "n"}
+	hash := "objectset.rio.cattle.io/hash"
+	helm := func(name string) map[string]string {
+		return map[string]string{manifest.ReleaseNameAnnotation: name, manifest.ReleaseNamespaceAnnotation: "n"}
+	}
+	taking, recorded, yielding := ours, ours, ours
+	taking.TakeOwnership = true
+	recorded.Recorded = map[manifest.Key]bool{manifest.KeyOf(live(nil, nil)): true}
+	yielding.Yields = func(set string, _ manifest.Key) bool { return set == "bbbb" }
+	for name, test := range map[string]struct {
+		claim      Claim
+		live       *unstructured.Unstructured
+		wantReason string
+		wantText   string
+	}{
+		"our mark":                             {ours, live(map[string]string{hash: "aaaa"}, nil), "", ""},
+		"another's mark":                       {ours, live(map[string]string{hash: "bbbb"}, map[string]string{"objectset.rio.cattle.io/id": "default-b"}), ReasonOwnedByOther, "default-b"},
+		"another's mark, taking ownership":     {taking, live(map[string]string{hash: "bbbb"}, nil), ReasonOwnedByOther, "bbbb"},
+		"another's mark that yields":           {yielding, live(map[string]string{hash: "bbbb"}, nil), "", ""},
+		"a third's mark that does not":         {yielding, live(map[string]string{hash: "cccc"}, nil), ReasonOwnedByOther, "cccc"},
+		"our Helm release":                     {ours, live(nil, helm("a")), "", ""},
+		"another Helm release":                 {ours, live(nil, helm("b")), ReasonOwnedByOther, "n/b"},
+		"another Helm release, taking":         {taking, live(nil, helm("b")), ReasonOwnedByOther, "n/b"},
+		"nobody's":                             {ours, live(nil, nil), ReasonNotOwned, "takeOwnership"},
+		"nobody's, taking ownership":           {taking, live(nil, nil), "", ""},
+		"nobody's, but of an earlier revision": {recorded, live(nil, nil), "", ""},
+		"made by us before":                    {ours, live(nil, map[string]string{"objectset.rio.cattle.io/id": "default-a"}), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := test.claim.Check(test.live)
+			if test.wantReason == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if fault.ReasonOf(err) != test.wantReason || fault.ClassOf(err) != fault.Stalled || !strings.Contains(err.Error(), test.wantText) {
+				t.Errorf("got %v, want reason %s with %q", err, test.wantReason, test.wantText)
+			}
+		})
+	}
+}
+
+func TestCheckHook(t *testing.T) {
+	claim := Claim{SetHash: "aaaa", Release: "a", ReleaseNamespace: "n"}
+	if err := claim.CheckHook(live(nil, nil)); err != nil {
+		t.Errorf("a hook without marks: %v", err)
+	}
+	if err := claim.CheckHook(live(map[string]string{"objectset.rio.cattle.io/hash": "bbbb"}, nil)); err == nil {
+		t.Error("a hook may replace another bundle's object")
+	}
+}
+
+func TestMemory(t *testing.T) {
+	memory := NewMemory()
+	desired, found := live(nil, nil), live(map[string]string{"a": "b"}, nil)
+	if memory.Knows("s", desired, found) {
+		t.Error("an empty memory knows something")
+	}
+	memory.Remember("s", desired, found)
+	if !memory.Knows("s", desired, found) {
+		t.Error("forgot at once")
+	}
+	if memory.Knows("s", desired, live(map[string]string{"a": "c"}, nil)) || memory.Knows("t", desired, found) {
+		t.Error("knows what it was not told")
+	}
+	memory.Retain("s", map[manifest.Key]bool{})
+	if memory.Knows("s", desired, found) {
+		t.Error("kept what is not wanted any more")
+	}
+}
+
+func TestThreeWayMerge(t *testing.T) {
+	with := func(data map[string]any) *unstructured.Unstructured {
+		o := live(nil, nil)
+		o.Object["data"] = data
+		return o
+	}
+	got, err := merged(with(map[string]any{"old": "1", "kept": "1"}), with(map[string]any{"old": "1", "kept": "0", "theirs": "x"}), with(map[string]any{"kept": "2"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _, _ := unstructured.NestedStringMap(got.Object, "data")
+	if len(data) != 2 || data["kept"] != "2" || data["theirs"] != "x" {
+		t.Errorf("merged to %v", data)
+	}
+}
