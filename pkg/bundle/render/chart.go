@@ -13,6 +13,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/render/helmchart"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
 )
 
@@ -29,12 +30,10 @@ func (p *plan) chart(in Input) (*chart.Chart, error) {
 	case Kustomize:
 		files = append(files, generatedChart(in))
 	}
-	loaded, err := loader.LoadFiles(files)
+	loaded, err := helmchart.Load(files)
 	if err != nil {
 		return nil, fmt.Errorf("load chart %s: %w", p.chartDir, err)
 	}
-	sortDependencies(loaded)
-	localSchemas(loaded)
 	return loaded, nil
 }
 
@@ -109,16 +108,4 @@ func annotate(chart *chart.Chart, in Input, marks Marks) {
 	annotations[fleet.ReleaseServiceAccountAnnotation] = in.Options.ServiceAccount
 	annotations[fleet.ReleaseKeepResourcesAnnotation] = strconv.FormatBool(in.Options.KeepResources)
 	chart.Metadata.Annotations = annotations
-}
-
-// sortDependencies undoes the loader's order, which is that of a map.
-func sortDependencies(parent *chart.Chart) {
-	dependencies := slices.Clone(parent.Dependencies())
-	slices.SortStableFunc(dependencies, func(a, b *chart.Chart) int {
-		return strings.Compare(a.Name()+"\x00"+a.Metadata.Version, b.Name()+"\x00"+b.Metadata.Version)
-	})
-	for _, dependency := range dependencies {
-		sortDependencies(dependency)
-	}
-	parent.SetDependencies(dependencies...)
 }

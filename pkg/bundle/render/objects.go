@@ -3,15 +3,12 @@ package render
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fairlead-dev/fairlead/pkg/bundle/render/helmchart"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
 )
 
@@ -62,15 +59,15 @@ func renderOffline(ctx context.Context, in Input, capabilities Capabilities, sco
 	if err != nil {
 		return nil, err
 	}
-	manifests, hooks, err := release.template(capabilities)
+	output, err := release.template(capabilities)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := release.finisher.finish(manifests)
+	objects, err := release.finisher.finish(output.Manifests)
 	if err != nil {
 		return nil, err
 	}
-	hookObjects, err := release.finisher.hooks(hooks)
+	hookObjects, err := release.finisher.hooks(output.Hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -81,50 +78,16 @@ func renderOffline(ctx context.Context, in Input, capabilities Capabilities, sco
 	return result, nil
 }
 
-// template does what Helm's install action does before it talks to a cluster.
-func (r *Release) template(capabilities Capabilities) (manifests, hooks []byte, err error) {
+// template executes the chart's templates as Helm's install action does.
+func (r *Release) template(capabilities Capabilities) (*helmchart.Output, error) {
 	known, err := capabilities.helm()
 	if err != nil {
-		return nil, nil, err
-	}
-	if wanted := r.Chart.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, known.KubeVersion.Version) {
-		return nil, nil, fmt.Errorf("chart %s wants Kubernetes %s, this is %s", r.Chart.Name(), wanted, known.KubeVersion.Version)
-	}
-	if err := chartutil.ProcessDependenciesWithMerge(r.Chart, r.Values); err != nil {
-		return nil, nil, fmt.Errorf("process dependencies of chart %s: %w", r.Chart.Name(), err)
+		return nil, err
 	}
 	options := chartutil.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
-	values, err := chartutil.ToRenderValuesWithSchemaValidation(r.Chart, r.Values, options, known, r.SkipSchemaValidation)
-	if err != nil {
-		return nil, nil, err
-	}
-	files, err := engine.Render(r.Chart, values)
-	if err != nil {
-		return nil, nil, err
-	}
-	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "NOTES.txt") })
-	return sortRendered(files)
-}
-
-// sortRendered returns the manifests and the hooks as streams in which every document says its file.
-func sortRendered(files map[string]string) (manifests, hooks []byte, err error) {
-	total := 0
-	for _, text := range files {
-		if total += len(text); total > maxOutput {
-			return nil, nil, fmt.Errorf("the templates render to more than %d MiB", maxOutput>>20)
-		}
-	}
-	sortedHooks, sorted, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, document := range sorted {
-		manifests = fmt.Appendf(manifests, "---\n# Source: %s\n%s\n", document.Name, document.Content)
-	}
-	for _, hook := range sortedHooks {
-		hooks = fmt.Appendf(hooks, "---\n# Source: %s\n%s\n", hook.Path, hook.Manifest)
-	}
-	return manifests, hooks, nil
+	return helmchart.Template(r.Chart, r.Values, options, known, helmchart.Limits{
+		Bytes: maxOutput, SkipSchemaValidation: r.SkipSchemaValidation,
+	})
 }
 
 // hooks returns the objects of hooks where the options want them.

@@ -347,9 +347,6 @@ func TestSchemaStaysLocal(t *testing.T) {
 	if count := requests.Load(); count > 0 {
 		t.Errorf("%d requests left the process", count)
 	}
-	if unchanged := []byte(`{ "$schema": "http://json-schema.org/draft-07/schema#" }`); string(localSchema(unchanged)) != string(unchanged) {
-		t.Error("a schema without references was rewritten")
-	}
 }
 
 type scoper map[string]bool
@@ -435,7 +432,7 @@ func TestRenderingIsDeterministic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 3 {
+			for range 2 {
 				shuffled := recorded.input
 				shuffled.Manifest.Resources = slices.Clone(recorded.input.Manifest.Resources)
 				random.Shuffle(len(shuffled.Manifest.Resources), func(i, j int) {

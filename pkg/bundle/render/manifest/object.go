@@ -109,7 +109,11 @@ func Decode(document Document) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not YAML: %s", shiftLine(err, document))
 	}
-	return decodeJSON(converted)
+	var value any
+	if err := utiljson.Unmarshal(converted, &value); err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	return []any{value}, nil
 }
 
 // decodeJSON reads values one after another; JSON indented by tabs is no YAML, but it is used.
