@@ -44,17 +44,22 @@ func CheckToken(registration *fleet.ClusterRegistration, token *fleet.ClusterReg
 	return nil
 }
 
-// CheckRequest refuses a registration that does not say who asks in a form that can become an identity.
+// CheckRequest refuses a request to join that does not say who asks, or wants a name no Cluster can have.
 func CheckRequest(registration *fleet.ClusterRegistration) error {
 	spec := registration.Spec
 	if spec.ClientID == "" {
 		return fault.New(fault.Denied, ReasonIdentityMismatch, "the registration has no clientID")
 	}
-	if spec.AgentID != "" && len(validation.IsDNS1123Label(spec.AgentID)) > 0 {
-		return fault.New(fault.Denied, ReasonIdentityMismatch, "agentID %q is not a DNS label", spec.AgentID)
-	}
 	if spec.ClusterName != "" && len(validation.IsDNS1123Subdomain(spec.ClusterName)) > 0 {
 		return fault.New(fault.Denied, ReasonIdentityMismatch, "%q is no name for a Cluster", spec.ClusterName)
+	}
+	return nil
+}
+
+// CheckAgent refuses an agent whose id could be read as more than one part of a user name.
+func CheckAgent(registration *fleet.ClusterRegistration) error {
+	if id := registration.Spec.AgentID; id != "" && len(validation.IsDNS1123Label(id)) > 0 {
+		return fault.New(fault.Denied, ReasonIdentityMismatch, "agentID %q is not a DNS label", id)
 	}
 	return nil
 }

@@ -23,7 +23,6 @@ func usesAccount(registration *fleet.ClusterRegistration) bool {
 
 // grantAccount gives the agent a service account and puts its token where the agent will look for it.
 func (r *registrations) grantAccount(ctx context.Context, registration *fleet.ClusterRegistration, member *fleet.Cluster, status *fleet.ClusterRegistrationStatus) error {
-	status.ClusterNamespace = member.Status.Namespace
 	account := join.AccountFor(registration, member.Status.Namespace, member.Name)
 	for _, object := range []client.Object{
 		account.Account, account.Token, account.StatusRole, account.StatusBinding, account.Deployments, account.Contents,

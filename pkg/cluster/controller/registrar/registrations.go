@@ -136,43 +136,51 @@ func (r *registrations) advance(ctx context.Context, registration *fleet.Cluster
 	if status.State == "" {
 		status.State = fleet.RegistrationPending
 	}
-	member, renewal, err := r.renewing(ctx, registration)
+	member, renewal, err := r.member(ctx, registration)
 	if err != nil {
 		return err
-	}
-	if !renewal {
-		if member, err = r.join(ctx, registration); err != nil {
-			return err
-		}
-	}
-	if member.DeletionTimestamp != nil {
-		return fault.New(fault.Waiting, "ClusterDeleting", "Cluster %s/%s is being deleted", member.Namespace, member.Name)
 	}
 	if status.ClusterName != "" && status.ClusterName != member.Name {
 		return fault.New(fault.Denied, join.ReasonIdentityMismatch, "the registration was answered for Cluster %s; its clientID cannot change after that", status.ClusterName)
 	}
 	status.ClusterName = member.Name
+	if member.DeletionTimestamp != nil {
+		return fault.New(fault.Waiting, "ClusterDeleting", "Cluster %s/%s is being deleted", member.Namespace, member.Name)
+	}
 	if member.Status.Namespace == "" {
 		return fault.New(fault.Waiting, "NamespaceMissing", "the namespace of Cluster %s/%s is not ready yet", member.Namespace, member.Name)
 	}
 	if !renewal {
-		if err := r.own(ctx, registration, member); err != nil {
+		if err := r.setOwner(ctx, registration, member); err != nil {
 			return err
 		}
 	}
+	status.ClusterNamespace = member.Status.Namespace
 	if usesAccount(registration) {
-		if renewal {
-			return fault.New(fault.Denied, join.ReasonVersionIncompatible, "only agents with a certificate renew it here")
-		}
 		return r.grantAccount(ctx, registration, member, status)
 	}
-	status.ClusterNamespace = member.Status.Namespace
 	status.Identity = join.Identity(member.Status.Namespace, registration.Spec.AgentID)
 	status.State = fleet.RegistrationApproved
 	if len(registration.Spec.CSR) == 0 {
 		return nil
 	}
 	return r.sign(ctx, registration, status)
+}
+
+// member returns the Cluster that a registration is for, and whether it renews an identity there.
+func (r *registrations) member(ctx context.Context, registration *fleet.ClusterRegistration) (*fleet.Cluster, bool, error) {
+	member, renewal, err := r.renewing(ctx, registration)
+	if err != nil {
+		return nil, renewal, err
+	}
+	if !renewal {
+		member, err = r.join(ctx, registration)
+		return member, false, err
+	}
+	if usesAccount(registration) {
+		return nil, true, fault.New(fault.Denied, join.ReasonVersionIncompatible, "only agents with a certificate renew it here")
+	}
+	return member, true, join.CheckAgent(registration)
 }
 
 // renewing returns the Cluster whose namespace the registration is in; ok is false for a registration in
@@ -216,7 +224,7 @@ func (r *registrations) join(ctx context.Context, registration *fleet.ClusterReg
 			return nil, err
 		}
 	}
-	if err := join.CheckRequest(registration); err != nil {
+	if err := errors.Join(join.CheckRequest(registration), join.CheckAgent(registration)); err != nil {
 		return nil, err
 	}
 	if usesAccount(registration) && r.options.RefuseServiceAccountAgents {
@@ -272,8 +280,8 @@ func (r *registrations) clusterFor(ctx context.Context, registration *fleet.Clus
 	return &taken, join.CheckOwner(registration, &taken)
 }
 
-// own makes the Cluster the owner of its registration, so that the one goes with the other.
-func (r *registrations) own(ctx context.Context, registration *fleet.ClusterRegistration, member *fleet.Cluster) error {
+// setOwner makes the Cluster the owner of its registration, so that the one goes with the other.
+func (r *registrations) setOwner(ctx context.Context, registration *fleet.ClusterRegistration, member *fleet.Cluster) error {
 	for _, owner := range registration.OwnerReferences {
 		if owner.UID == member.UID {
 			return nil
