@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !repo.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, r.delete(ctx, &repo)
 	}
-	if added, err := r.ensureFinalizer(ctx, &repo); added || err != nil {
+	if err := r.ensureFinalizer(ctx, &repo); err != nil {
 		return reconcile.Result{}, err
 	}
 	known := r.book.open(request.NamespacedName)
@@ -107,15 +107,15 @@ func (r *Reconciler) nextPass(known *progress) time.Duration {
 	return max(known.nextLook.Sub(r.Now()), 100*time.Millisecond)
 }
 
-func (r *Reconciler) ensureFinalizer(ctx context.Context, repo *fleet.GitRepo) (bool, error) {
+func (r *Reconciler) ensureFinalizer(ctx context.Context, repo *fleet.GitRepo) error {
 	before := repo.DeepCopy()
 	if !controllerutil.AddFinalizer(repo, fleet.GitRepoFinalizer) {
-		return false, nil
+		return nil
 	}
 	if err := r.Client.Patch(ctx, repo, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return true, fmt.Errorf("add finalizer to gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
+		return fmt.Errorf("add finalizer to gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
 	}
-	return true, nil
+	return nil
 }
 
 // delete removes the Bundles and lets go once the last one is gone; their deletion brings it back here.
