@@ -58,16 +58,18 @@ func (p *Program) WaitReady(ctx context.Context) error {
 func (p *Program) waitFor(ctx context.Context, what string, ask func(context.Context) error) error {
 	return Await(ctx, what, func(ctx context.Context) error {
 		if err := p.Err(); err != nil {
-			return &endedError{err}
+			return Hopeless(err)
 		}
 		return ask(ctx)
 	})
 }
 
-// endedError is an answer after which no better one can come.
-type endedError struct{ error }
+// Hopeless marks an answer after which Await does not ask again, since no better one can come.
+func Hopeless(err error) error { return &hopelessError{err} }
 
-func (e *endedError) Unwrap() error { return e.error }
+type hopelessError struct{ error }
+
+func (e *hopelessError) Unwrap() error { return e.error }
 
 // askEvery is how often Await asks: what it waits for tells nobody when it happens.
 const askEvery = 20 * time.Millisecond
@@ -80,12 +82,12 @@ func Await(ctx context.Context, what string, ask func(context.Context) error) er
 	var last error
 	for {
 		answer := ask(ctx)
-		var ended *endedError
+		var hopeless *hopelessError
 		switch {
 		case answer == nil:
 			return nil
-		case errors.As(answer, &ended):
-			return fmt.Errorf("wait until %s: %w", what, ended.error)
+		case errors.As(answer, &hopeless):
+			return fmt.Errorf("wait until %s: %w", what, hopeless.error)
 		case last == nil || ctx.Err() == nil: // an answer cut short says nothing
 			last = answer
 		}
