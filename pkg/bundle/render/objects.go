@@ -111,7 +111,7 @@ func (c Capabilities) helm() (*chartutil.Capabilities, error) {
 	}
 	parsed, err := chartutil.ParseKubeVersion(version)
 	if err != nil {
-		return nil, fmt.Errorf("Kubernetes version %q: %w", version, err)
+		return nil, fmt.Errorf("read Kubernetes version %q: %w", version, err)
 	}
 	known := chartutil.DefaultCapabilities.Copy()
 	known.KubeVersion = *parsed

@@ -18,6 +18,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
 const (
@@ -135,14 +136,14 @@ func TestReleaseNames(t *testing.T) {
 		wantName, wantSpace string
 	}{
 		"defaults":           {"repo-app", fleet.BundleDeploymentOptions{}, "repo-app", "default"},
-		"made from the id":   {"Repo/App", fleet.BundleDeploymentOptions{}, "repo-app-fcfe09e1", "default"},
+		"made from the id":   {"Repo/App", fleet.BundleDeploymentOptions{}, names.HelmRelease("Repo/App"), "default"},
 		"named":              {"repo-app", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ReleaseName: "web"}}, "web", "default"},
 		"default namespace":  {"a", fleet.BundleDeploymentOptions{DefaultNamespace: "d"}, "a", "d"},
 		"forced namespace":   {"a", fleet.BundleDeploymentOptions{DefaultNamespace: "d", TargetNamespace: "f"}, "a", "f"},
 		"helm without names": {"a", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{}}, "a", "default"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ReleaseName(test.id, test.options); got != test.wantName && name != "made from the id" {
+			if got := ReleaseName(test.id, test.options); got != test.wantName {
 				t.Errorf("name %q, want %q", got, test.wantName)
 			}
 			if got := ReleaseNamespace(test.options); got != test.wantSpace {
