@@ -147,7 +147,7 @@ func (c *client) get(ctx context.Context, target *url.URL, limit int64) ([]byte,
 	if err != nil {
 		return nil, translate(ctx, shown, err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusNotModified {
 		if data, ok := kept.read(limit); ok {
 			return data, nil
@@ -166,9 +166,15 @@ func (c *client) get(ctx context.Context, target *url.URL, limit int64) ([]byte,
 	return data, nil
 }
 
+// readAll takes exactly the memory the server announces; without that, up to twice what arrives.
 func readAll(response *http.Response, limit int64, shown string) ([]byte, error) {
 	if response.ContentLength > limit {
 		return nil, tooLarge(shown, limit)
+	}
+	if response.ContentLength >= 0 {
+		data := make([]byte, response.ContentLength)
+		_, err := io.ReadFull(response.Body, data)
+		return data, err
 	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err == nil && int64(len(data)) > limit {

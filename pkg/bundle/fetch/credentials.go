@@ -1,8 +1,6 @@
 package fetch
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"net/url"
@@ -107,9 +105,8 @@ func (e pathEntry) credentials() Credentials {
 
 // identity stands for the credentials in keys; it does not reveal them.
 func (c Credentials) identity() string {
-	digest := sha256.New()
-	fmt.Fprintf(digest, "%q %q %q %t %q %q %q %t %t", c.Username, c.Password, c.URLRegex, c.AnyURL, c.SSHKey, c.KnownHosts, c.CABundle, c.InsecureSkipTLSVerify, c.BasicHTTP)
-	return hex.EncodeToString(digest.Sum(nil))
+	all := fmt.Appendf(nil, "%q %q %q %t %q %q %q %t %t", c.Username, c.Password, c.URLRegex, c.AnyURL, c.SSHKey, c.KnownHosts, c.CABundle, c.InsecureSkipTLSVerify, c.BasicHTTP)
+	return digestOf(all)
 }
 
 // boundTo says that user name, password and key may go to the repository.

@@ -38,7 +38,7 @@ type Options struct {
 	MaxKept int64
 	// Timeout of one download; 0 means 5 minutes.
 	Timeout time.Duration
-	// MaxIndex bounds the index of a Helm repository, in bytes; 0 means 48 MiB.
+	// MaxIndex bounds the index of a Helm repository, in bytes; 0 means 32 MiB.
 	MaxIndex int64
 	// MaxArchive bounds a chart's archive, in bytes; 0 means what package archive unpacks.
 	MaxArchive int64
@@ -60,7 +60,7 @@ type Fetcher struct {
 // New returns a Fetcher.
 func New(options Options) *Fetcher {
 	setDefault(&options.MaxKept, 512<<20)
-	setDefault(&options.MaxIndex, 48<<20)
+	setDefault(&options.MaxIndex, 32<<20)
 	setDefault(&options.MaxArchive, archive.DefaultLimits.Packed)
 	if options.Timeout == 0 {
 		options.Timeout = 5 * time.Minute

@@ -101,7 +101,7 @@ func (s *Source) fromGit(ctx context.Context, address string, credentials Creden
 		return nil, err
 	}
 	if closer, ok := files.(io.Closer); ok {
-		defer closer.Close()
+		defer func() { _ = closer.Close() }()
 	}
 	if !tree.New(files).IsDir(folder) {
 		return nil, fault.New(fault.Stalled, ReasonChartNotFound, "%s has no folder %s", shown, folder)

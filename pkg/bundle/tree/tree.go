@@ -136,7 +136,7 @@ func (t *Tree) read(name, real string) ([]byte, error) {
 	if err != nil {
 		return nil, unnamed(name, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil {
 		return nil, unnamed(name, err)
