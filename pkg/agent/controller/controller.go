@@ -43,6 +43,8 @@ type Controller struct {
 	informer cache.SharedIndexInformer
 	queue    workqueue.TypedRateLimitingInterface[string]
 
+	handover *handover
+
 	mu      sync.Mutex
 	entries map[string]*entry
 	bundles map[string]string // BundleDeployment by set hash
@@ -62,6 +64,8 @@ type entry struct {
 	options  fleet.BundleDeploymentOptions
 	// moved are releases the bundle had before its release got another name or namespace.
 	moved []helm.Record
+	// spared are objects the release dropped that somebody else may want.
+	spared []*unstructured.Unstructured
 
 	failure    *failure
 	correction correction
@@ -106,7 +110,7 @@ func New(ctx context.Context, hub *Hub, member *helm.Member, deployer *helm.Depl
 		informer: cache.NewSharedIndexInformer(hub.listWatch(), &fleet.BundleDeployment{}, 0, cache.Indexers{}),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)),
-		entries: map[string]*entry{}, bundles: map[string]string{},
+		handover: newHandover(), entries: map[string]*entry{}, bundles: map[string]string{},
 	}
 	c.watcher = live.NewWatcher(ctx, self.Dynamic, c.objectChanged, options.Log.WithName("live"))
 	if err := c.informer.SetTransform(trim); err != nil {
@@ -211,6 +215,7 @@ func (c *Controller) entry(name string) *entry {
 
 func (c *Controller) forget(e *entry) {
 	c.watcher.Track(e.setHash, nil)
+	c.handover.forget(e.name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.entries, e.name)

@@ -30,7 +30,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	c.stays(e)
 	deployment := e.newest(cached)
 	if deployment.DeletionTimestamp != nil {
-		return 0, c.reconcileDeleted(ctx, e, deployment)
+		return c.reconcileDeleted(ctx, e, deployment)
 	}
 	if err := c.load(ctx, e, deployment); err != nil {
 		return c.report(ctx, e, deployment, observation{err: err})
@@ -41,21 +41,35 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 			return c.report(ctx, e, deployment, observation{err: err})
 		}
 	}
-	c.takeLeftBehind(e)
-	if len(e.moved) > 0 && isFree(deployment) && !wants(deployment, e) {
-		if err := c.removeMoved(ctx, e); err != nil {
-			return 0, err
-		}
+	later, err := c.tidy(ctx, e, deployment)
+	if err != nil {
+		return 0, err
 	}
 	seen := c.observe(ctx, e, deployment)
 	if isFree(deployment) && c.correct(ctx, e, deployment, seen) {
 		seen = c.observe(ctx, e, deployment)
 	}
+	later = sooner(later, c.nextAttempt(e, deployment))
 	if seen.pending {
-		return c.nextAttempt(e, deployment), nil
+		return later, nil
 	}
 	again, err := c.report(ctx, e, deployment, seen)
-	return sooner(again, c.nextAttempt(e, deployment)), err
+	return sooner(again, later), err
+}
+
+// tidy removes what the deployment no longer needs, where that is not a matter of the release itself.
+func (c *Controller) tidy(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) (time.Duration, error) {
+	c.takeLeftBehind(e)
+	if !isFree(deployment) || wants(deployment, e) {
+		return 0, nil
+	}
+	for _, waiting := range c.handover.took(e.name, deployment.Spec.DeploymentID, keys(e.record.Objects)) {
+		c.queue.Add(waiting)
+	}
+	if err := c.removeMoved(ctx, e); err != nil {
+		return 0, err
+	}
+	return c.letGo(ctx, e, deployment)
 }
 
 // isFree says whether the agent may change anything for this deployment.
@@ -97,7 +111,7 @@ func (c *Controller) load(ctx context.Context, e *entry, deployment *fleet.Bundl
 		return fmt.Errorf("read release of %s: %w", deployment.Name, err)
 	}
 	e.loaded, e.found, e.record, e.answered = true, found, record, nil
-	e.options = deployment.Spec.Options
+	e.options, e.spared = deployment.Spec.Options, record.Former
 	c.follow(e)
 	return nil
 }
@@ -106,10 +120,12 @@ func (c *Controller) load(ctx context.Context, e *entry, deployment *fleet.Bundl
 func (c *Controller) attempt(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) {
 	now := c.options.Clock.Now()
 	same := e.failure != nil && e.failure.deploymentID == deployment.Spec.DeploymentID
-	if same && fault.ClassOf(e.failure.err) != fault.Waiting && now.Before(e.failure.next) {
+	retry := c.handover.mayRetry(e.name)
+	if same && !retry && fault.ClassOf(e.failure.err) != fault.Waiting && now.Before(e.failure.next) {
 		return
 	}
 	err := c.deploy(ctx, e, deployment)
+	c.handover.tried(e.name, deployment.Spec.DeploymentID)
 	if err == nil {
 		e.failure = nil
 		return
@@ -168,7 +184,9 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 	if err != nil {
 		return err
 	}
-	outcome, err := c.deployer.Deploy(ctx, helm.Request{DeploymentID: deployment.Spec.DeploymentID, Input: input})
+	outcome, err := c.deployer.Deploy(ctx, helm.Request{
+		DeploymentID: deployment.Spec.DeploymentID, Input: input, Yields: c.yields(e.name), Spares: c.spares(e.name),
+	})
 	if err != nil {
 		e.loaded = false // a failed revision is there now, and some objects may be
 		return err
@@ -177,7 +195,7 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 		c.options.Log.Info("object merged", "bundledeployment", e.name, "note", note)
 	}
 	e.loaded, e.found, e.record, e.answered = true, true, outcome.Record, outcome.Live
-	e.options = deployment.Spec.Options
+	e.options, e.spared = deployment.Spec.Options, outcome.Spared
 	c.follow(e)
 	return nil
 }

@@ -57,7 +57,14 @@ func (c *Controller) stays(e *entry) {
 
 // reconcileDeleted uninstalls what a deletion timestamp says is to go, reports that it is gone, and
 // lets the object go where that is the agent's to do.
-func (c *Controller) reconcileDeleted(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
+func (c *Controller) reconcileDeleted(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) (time.Duration, error) {
+	if c.mustWait(e.name) {
+		return handoverRetry, nil
+	}
+	return 0, c.finishDeleted(ctx, e, deployment)
+}
+
+func (c *Controller) finishDeleted(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
 	if err := c.uninstall(ctx, e.name, &deployment.Spec.Options); err != nil {
 		_, reportErr := c.report(ctx, e, deployment, observation{err: err})
 		return fmt.Errorf("%w (report: %v)", err, reportErr)
@@ -107,6 +114,9 @@ func (c *Controller) reconcileAbsent(ctx context.Context, e *entry) (time.Durati
 		if held, err := c.holdBack(ctx); err != nil || held {
 			return c.options.CollectEvery, err
 		}
+	}
+	if c.mustWait(e.name) {
+		return handoverRetry, nil
 	}
 	if err := c.uninstall(ctx, e.name, nil); err != nil {
 		return 0, err

@@ -37,6 +37,9 @@ type client struct {
 	leftovers []*unstructured.Unstructured
 	// keepAlways are objects that are never deleted here: another release of the bundle has them now.
 	keepAlways map[manifest.Key]bool
+	// spares says whether an object that left the manifest stays for now; such end up in spared.
+	spares func(manifest.Key) bool
+	spared []*unstructured.Unstructured
 	// deleteDefinitions allows CustomResourceDefinitions to be deleted.
 	deleteDefinitions bool
 	// place puts hooks where the bundle's options want them; nil leaves them where they are.
@@ -211,6 +214,10 @@ func (c *client) prune(result *kube.Result, before []*unstructured.Unstructured,
 			continue
 		}
 		wanted[key] = true // once
+		if c.spares != nil && !c.stays(object) && c.spares(key) {
+			c.spared = append(c.spared, object)
+			continue
+		}
 		gone = append(gone, object)
 	}
 	deleted, errs := c.deleteAll(gone, metav1.DeletePropagationBackground)

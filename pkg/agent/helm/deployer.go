@@ -61,8 +61,9 @@ type Request struct {
 	Input render.Input
 	// Yields says whether another set lets go of an object (apply.Claim).
 	Yields func(setHash string, key manifest.Key) bool
-	// Keep are objects that are not deleted because somebody else has them now.
-	Keep map[manifest.Key]bool
+	// Spares says whether an object that left the manifest has to stay for now, because somebody else may
+	// take it over; it is returned in Outcome.Spared. Nil means that none has to.
+	Spares func(manifest.Key) bool
 }
 
 // Outcome is what a deployment left on the member.
@@ -70,6 +71,8 @@ type Outcome struct {
 	Record Record
 	// Live are the objects as the API server answered, by key.
 	Live map[manifest.Key]*unstructured.Unstructured
+	// Spared are objects that left the manifest and were not deleted because of Request.Spares.
+	Spared []*unstructured.Unstructured
 	// Notes are worth telling a person: objects that had to be merged.
 	Notes []string
 }
@@ -111,7 +114,8 @@ func (d *Deployer) Current(ctx context.Context, bundleID string, options fleet.B
 		return Record{}, false, err
 	}
 	record.Deployed = newest.Info.Status == release.StatusDeployed
-	return record, true, nil
+	record.Former, err = d.former(revisions, record.Objects)
+	return record, true, err
 }
 
 // Deploy installs or upgrades the bundle's release and returns what is there now. It waits only if the
@@ -157,7 +161,7 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 	}
 	writer := &client{
 		ctx: ctx, identity: identity, claim: claim, namespace: built.Namespace,
-		force: input.Options.Helm != nil && input.Options.Helm.Force, keepAlways: request.Keep,
+		force: input.Options.Helm != nil && input.Options.Helm.Force, spares: request.Spares,
 		deleteDefinitions: input.Options.DeleteCRDResources,
 		place:             built.Place, results: map[manifest.Key]apply.Result{},
 	}
@@ -288,7 +292,7 @@ func (d *Deployer) upgrade(ctx context.Context, config *action.Configuration, bu
 
 func (d *Deployer) outcome(deployed *release.Release, writer *client) (Outcome, error) {
 	record, err := d.recordOf(deployed)
-	outcome := Outcome{Record: record, Live: map[manifest.Key]*unstructured.Unstructured{}}
+	outcome := Outcome{Record: record, Spared: writer.spared, Live: map[manifest.Key]*unstructured.Unstructured{}}
 	wanted := map[manifest.Key]bool{}
 	for _, object := range record.Objects {
 		wanted[manifest.KeyOf(object)] = true

@@ -50,6 +50,8 @@ type Record struct {
 	KeepResources  bool
 	// Objects of the release as they are applied, in the order of the manifest; hooks are left out.
 	Objects []*unstructured.Unstructured
+	// Former are objects that only other stored revisions hold.
+	Former []*unstructured.Unstructured
 }
 
 // String returns "namespace/name:revision", as a BundleDeployment's status names its release.
@@ -109,6 +111,28 @@ func (d *Deployer) objectsIn(revision *release.Release) ([]*unstructured.Unstruc
 	}
 	_, err = infos(objects, d.member.mapper, revision.Namespace) // gives namespaces
 	return objects, err
+}
+
+// former returns the objects of all revisions that are not among the present ones.
+func (d *Deployer) former(revisions []*release.Release, present []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	seen := map[manifest.Key]bool{}
+	for _, object := range present {
+		seen[manifest.KeyOf(object)] = true
+	}
+	var former []*unstructured.Unstructured
+	for _, revision := range revisions {
+		objects, err := d.objectsIn(revision)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if key := manifest.KeyOf(object); !seen[key] {
+				seen[key] = true
+				former = append(former, object)
+			}
+		}
+	}
+	return former, nil
 }
 
 // List returns the releases of this agent, newest revisions only and without their objects. It reads

@@ -11,6 +11,7 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
@@ -144,4 +145,28 @@ func (d *Deployer) deleteNamespace(ctx context.Context, identity *Identity, name
 		return nil
 	}
 	return err
+}
+
+// Pruning says which objects a bundle has dropped.
+type Pruning struct {
+	BundleID string
+	Options  fleet.BundleDeploymentOptions
+	Objects  []*unstructured.Unstructured
+}
+
+// Prune deletes dropped objects that still carry the bundle's mark and that nothing keeps.
+func (d *Deployer) Prune(ctx context.Context, pruning Pruning) error {
+	if len(pruning.Objects) == 0 {
+		return nil
+	}
+	identity, err := d.member.As(ctx, pruning.Options.ServiceAccount)
+	if err != nil {
+		return err
+	}
+	writer := &client{
+		ctx: ctx, identity: identity, claim: d.Claim(pruning.BundleID, pruning.Options),
+		deleteDefinitions: pruning.Options.DeleteCRDResources,
+	}
+	_, errs := writer.deleteAll(pruning.Objects, metav1.DeletePropagationBackground)
+	return errors.Join(errs...)
 }

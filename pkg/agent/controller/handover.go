@@ -1,0 +1,189 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+const (
+	// handoverPatience is how long an uninstall waits for deployments that may take objects over.
+	handoverPatience = 30 * time.Second
+	handoverRetry    = 200 * time.Millisecond
+)
+
+// handover lets objects move between bundles without being deleted on the way: the new owner takes an
+// object over before the old one lets it go. Whoever drops objects waits until every deployment that has
+// something new to deploy has tried it once, and spares what those asked for.
+type handover struct {
+	mu sync.Mutex
+	// settled is the deployment id that was last tried, by BundleDeployment.
+	settled map[string]string
+	// holds are the objects of what is deployed.
+	holds map[string]holding
+	// contested names, by object, the deployments that wait for it.
+	contested map[manifest.Key]contest
+	// retries are deployments whose backoff is over because an object was let go.
+	retries map[string]bool
+	// leaving is when an uninstall was first put off.
+	leaving map[string]time.Time
+}
+
+type holding struct {
+	deploymentID string
+	keys         map[manifest.Key]bool
+}
+
+type contest struct{ owner, claimant string }
+
+func newHandover() *handover {
+	return &handover{
+		settled: map[string]string{}, holds: map[string]holding{}, contested: map[manifest.Key]contest{},
+		retries: map[string]bool{}, leaving: map[string]time.Time{},
+	}
+}
+
+// tried notes that a deployment was attempted, or needs no attempt.
+func (h *handover) tried(name, deploymentID string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settled[name] = deploymentID
+}
+
+// took notes what a deployment holds now, and lets those try again at once who wait for what it let go.
+func (h *handover) took(name, deploymentID string, keys map[manifest.Key]bool) (waiting []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settled[name] = deploymentID
+	h.holds[name] = holding{deploymentID, keys}
+	for key, contest := range h.contested {
+		switch {
+		case contest.claimant == name:
+			delete(h.contested, key)
+		case contest.owner == name && !keys[key]:
+			h.retries[contest.claimant] = true
+			waiting = append(waiting, contest.claimant)
+		}
+	}
+	return waiting
+}
+
+func (h *handover) mayRetry(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	retry := h.retries[name]
+	delete(h.retries, name)
+	return retry
+}
+
+func (h *handover) forget(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.settled, name)
+	delete(h.holds, name)
+	delete(h.retries, name)
+	delete(h.leaving, name)
+	for key, contest := range h.contested {
+		if contest.claimant == name {
+			delete(h.contested, key)
+		}
+	}
+}
+
+// yields returns, for a deployment, whether another set lets go of an object: its deployment is gone or
+// going, or what it has deployed lacks the object. If not, the object is contested from now on.
+func (c *Controller) yields(claimant string) func(setHash string, key manifest.Key) bool {
+	return func(setHash string, key manifest.Key) bool {
+		c.mu.Lock()
+		owner, known := c.bundles[setHash]
+		c.mu.Unlock()
+		if !known {
+			return false
+		}
+		deployment, err := c.cached(owner)
+		if err != nil {
+			return false
+		}
+		if deployment == nil || deployment.DeletionTimestamp != nil {
+			return true
+		}
+		c.handover.mu.Lock()
+		defer c.handover.mu.Unlock()
+		held, found := c.handover.holds[owner]
+		if found && held.deploymentID == deployment.Spec.DeploymentID && !held.keys[key] {
+			return true
+		}
+		c.handover.contested[key] = contest{owner: owner, claimant: claimant}
+		return false
+	}
+}
+
+// othersPending says whether another deployment has something new that was not tried yet.
+func (c *Controller) othersPending(name string) bool {
+	all := c.deployments()
+	c.handover.mu.Lock()
+	defer c.handover.mu.Unlock()
+	for _, other := range all {
+		if other.Name != name && other.DeletionTimestamp == nil && isFree(other) &&
+			c.handover.settled[other.Name] != other.Spec.DeploymentID {
+			return true
+		}
+	}
+	return false
+}
+
+// spares says whether an object that a deployment drops has to stay for now.
+func (c *Controller) spares(name string) func(manifest.Key) bool {
+	return func(key manifest.Key) bool {
+		c.handover.mu.Lock()
+		contest, contested := c.handover.contested[key]
+		c.handover.mu.Unlock()
+		return contested && contest.owner == name || c.othersPending(name)
+	}
+}
+
+// mustWait says whether an uninstall has to wait for deployments that may take objects over.
+func (c *Controller) mustWait(name string) bool {
+	pending := c.othersPending(name)
+	c.handover.mu.Lock()
+	defer c.handover.mu.Unlock()
+	now := c.options.Clock.Now()
+	began, waits := c.handover.leaving[name]
+	if !waits {
+		began = now
+		c.handover.leaving[name] = began
+	}
+	return pending && now.Sub(began) < handoverPatience
+}
+
+// letGo deletes objects that an earlier revision of the release holds and the present one does not, once
+// nobody can ask for them any more. It returns when to come back.
+func (c *Controller) letGo(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) (time.Duration, error) {
+	if len(e.spared) == 0 || wants(deployment, e) {
+		return 0, nil
+	}
+	var now, later []*unstructured.Unstructured
+	spares := c.spares(e.name)
+	for _, object := range e.spared {
+		if spares(manifest.KeyOf(object)) {
+			later = append(later, object)
+		} else {
+			now = append(now, object)
+		}
+	}
+	err := c.deployer.Prune(ctx, helm.Pruning{BundleID: e.name, Options: e.options, Objects: now})
+	if err != nil {
+		return 0, err
+	}
+	e.spared = later
+	if len(later) > 0 {
+		return handoverRetry, nil
+	}
+	return 0, nil
+}

@@ -1,0 +1,79 @@
+package controller_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+const volume = `apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`
+
+func (w *world) volumeUID() string {
+	w.t.Helper()
+	claim, err := w.memberClients().CoreV1().PersistentVolumeClaims(w.target).Get(w.t.Context(), "data", metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if claim.DeletionTimestamp != nil {
+		w.t.Fatal("the volume is being deleted")
+	}
+	return string(claim.UID)
+}
+
+// A bundle that gets another name is a new bundle and the end of the old one; its volume stays.
+func TestRenamedBundleKeepsItsVolume(t *testing.T) {
+	w := newWorld(t)
+	files := map[string]string{"a.yaml": volume + "---\n" + configMap("settings", "a", "1")}
+	w.put("apps-db", bundle{files: files})
+	w.untilTrue("apps-db", "is applied", func(d *fleet.BundleDeployment) bool { return d.Status.AppliedDeploymentID != "" })
+	before := w.volumeUID()
+	w.put("platform-db", bundle{files: files})
+	w.delete("apps-db")
+	w.untilTrue("platform-db", "is applied", func(d *fleet.BundleDeployment) bool {
+		return d.Status.AppliedDeploymentID == d.Spec.DeploymentID
+	})
+	w.untilNoRecords("apps-db")
+	if after := w.volumeUID(); after != before {
+		t.Errorf("the volume was made anew: %s, then %s", before, after)
+	}
+	if _, err := w.configMap("settings"); err != nil {
+		t.Error(err)
+	}
+}
+
+// An object that moves from one bundle to another in one commit is the same object afterwards, whichever
+// bundle is deployed first.
+func TestObjectMovesBetweenBundles(t *testing.T) {
+	for _, order := range [][]string{{"from", "to"}, {"to", "from"}} {
+		t.Run(order[0]+" first", func(t *testing.T) {
+			w := newWorld(t)
+			w.put("from", bundle{files: map[string]string{"a.yaml": volume + "---\n" + configMap("one", "a", "1")}})
+			w.put("to", bundle{files: map[string]string{"a.yaml": configMap("two", "a", "1")}})
+			for _, name := range order {
+				w.untilTrue(name, "is applied", func(d *fleet.BundleDeployment) bool { return d.Status.AppliedDeploymentID != "" })
+			}
+			before := w.volumeUID()
+			next := map[string]string{"from": configMap("one", "a", "2"), "to": volume + "---\n" + configMap("two", "a", "2")}
+			for _, name := range order {
+				w.put(name, bundle{files: map[string]string{"a.yaml": next[name]}})
+			}
+			for _, name := range order {
+				w.untilTrue(name, "is applied", func(d *fleet.BundleDeployment) bool {
+					return d.Status.AppliedDeploymentID == d.Spec.DeploymentID
+				})
+			}
+			if after := w.volumeUID(); after != before {
+				t.Errorf("the volume was made anew: %s, then %s", before, after)
+			}
+			w.delete("from")
+			w.untilNoRecords("from")
+			w.volumeUID()
+		})
+	}
+}
