@@ -187,7 +187,7 @@ func (h *hub) commit(repo *gitserver.Repo, files map[string]string) string {
 func gitRepo(namespace, name, url string, change func(*fleet.GitRepoSpec)) *fleet.GitRepo {
 	repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	repo.Spec = fleet.GitRepoSpec{
-		Repo: url, Branch: "main",
+		Repo: url, Branch: "master",
 		Targets:         []fleet.ClusterTarget{{Name: "all", ClusterSelector: &metav1.LabelSelector{}}},
 		PollingInterval: &fleet.Duration{Duration: 1e9},
 	}
