@@ -32,7 +32,8 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 		return session.ExitOK
 	}
 	code := session.CodeOf(err)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	// Whatever failed after the interruption failed because of it.
+	if errors.Is(ctx.Err(), context.Canceled) {
 		code, err = interrupted, errors.New("interrupted")
 	}
 	report(s, ran, err)
