@@ -104,8 +104,10 @@ func newGetter(config *rest.Config, namespace string) *getter {
 	return &getter{config: rest.CopyConfig(config), namespace: namespace}
 }
 
+// ToRESTConfig returns the access to the cluster.
 func (g *getter) ToRESTConfig() (*rest.Config, error) { return g.config, nil }
 
+// ToDiscoveryClient returns a client that asks once for what the API server has.
 func (g *getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(g.config)
 	if err != nil {
@@ -114,6 +116,7 @@ func (g *getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error)
 	return memory.NewMemCacheClient(client), nil
 }
 
+// ToRESTMapper returns the mapping of the cluster's kinds, short names included.
 func (g *getter) ToRESTMapper() (meta.RESTMapper, error) {
 	client, err := g.ToDiscoveryClient()
 	if err != nil {
@@ -122,6 +125,7 @@ func (g *getter) ToRESTMapper() (meta.RESTMapper, error) {
 	return restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(client), client, func(string) {}), nil
 }
 
+// ToRawKubeConfigLoader returns a kubeconfig that only names the release's namespace.
 func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	overrides := &clientcmd.ConfigOverrides{Context: clientcmdapi.Context{Namespace: g.namespace}}
 	return clientcmd.NewDefaultClientConfig(clientcmdapi.Config{}, overrides)

@@ -101,7 +101,7 @@ func TestUpstreamsAgent(t *testing.T) {
 	again := account(fetch(t, asking, v, second))
 	kubetest.Eventually(t, "the first account is revoked", func(ctx context.Context) error {
 		if err := agent.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(namespace)); !apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("list: %v", err)
+			return errors.Join(errors.New("listing was not refused"), err)
 		}
 		return nil
 	})

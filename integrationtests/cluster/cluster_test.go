@@ -219,7 +219,7 @@ func (h *hub) gone(t *testing.T, object client.Object) {
 	kubetest.Eventually(t, fmt.Sprintf("%T %s is gone", object, object.GetName()), func(ctx context.Context) error {
 		err := h.client.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("get: %v, finalizers %v", err, object.GetFinalizers())
+			return errors.Join(fmt.Errorf("it is there with finalizers %v", object.GetFinalizers()), err)
 		}
 		return nil
 	})

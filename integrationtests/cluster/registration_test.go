@@ -75,7 +75,7 @@ func TestJoin(t *testing.T) {
 	kubetest.Eventually(t, "the signing request is gone", func(ctx context.Context) error {
 		err := h.client.Get(ctx, client.ObjectKey{Name: agent.registration.Status.CSRName}, &certificatesv1.CertificateSigningRequest{})
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("get: %v", err)
+			return errors.Join(errors.New("it is there"), err)
 		}
 		return nil
 	})
@@ -165,7 +165,7 @@ func TestRenew(t *testing.T) {
 	kubetest.Eventually(t, "the refused registration is gone", func(ctx context.Context) error {
 		err := h.client.Get(ctx, client.ObjectKeyFromObject(stolen), &fleet.ClusterRegistration{})
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("get: %v", err)
+			return errors.Join(errors.New("it is there"), err)
 		}
 		return nil
 	})
@@ -241,7 +241,7 @@ func TestTokenExpires(t *testing.T) {
 	kubetest.Eventually(t, "the token is refused", func(ctx context.Context) error {
 		err := h.as(t, v.config()).Create(ctx, v.request("client-1"))
 		if !apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("create: %v", err)
+			return errors.Join(errors.New("it is accepted"), err)
 		}
 		return nil
 	})

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// AgentClusterRole and ContentClusterRole come with the hub's chart: what an agent may do in its
-	// namespace on the hub, and reading contents by name.
-	AgentClusterRole   = "fleet-bundle-deployment"
+	// AgentClusterRole is what an agent may do in its namespace on the hub. It comes with the hub's chart.
+	AgentClusterRole = "fleet-bundle-deployment"
+	// ContentClusterRole is reading contents by name. It comes with the hub's chart.
 	ContentClusterRole = "fleet-content"
 	// DefaultSystemNamespace is where hub and agent run unless told otherwise.
 	DefaultSystemNamespace = "cattle-fleet-system"

@@ -23,9 +23,9 @@ const (
 	// CertificateLifetime of an agent's identity. A signer may give less.
 	CertificateLifetime = 90 * 24 * time.Hour
 
-	// RegistrationAnnotation and RegistrationNamespaceAnnotation lead from what was made for a
-	// registration back to it.
-	RegistrationAnnotation          = "fleet.cattle.io/cluster-registration"
+	// RegistrationAnnotation leads from what was made for a registration back to it.
+	RegistrationAnnotation = "fleet.cattle.io/cluster-registration"
+	// RegistrationNamespaceAnnotation is that registration's namespace.
 	RegistrationNamespaceAnnotation = "fleet.cattle.io/cluster-registration-namespace"
 
 	csrBlock        = "CERTIFICATE REQUEST"
