@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
+	"github.com/fairlead-dev/fairlead/integrationtests/stack/sources"
 )
 
 // The change that -once pushes, and what it changes on every member.
@@ -33,7 +33,6 @@ func (d *demo) once(ctx context.Context) error {
 	}
 	d.table(progress)
 	var commit string
-	var looks int
 	var seen, changed time.Time
 	logs := filepath.Join(d.stack.Dir(), "logs")
 	for _, step := range []struct {
@@ -41,13 +40,12 @@ func (d *demo) once(ctx context.Context) error {
 		body func(context.Context) error
 	}{
 		{"push a commit that changes a value", func(context.Context) (err error) {
-			looks = d.sources.Git.Counts().InfoRefs
 			commit, err = d.change()
 			return err
 		}},
-		{"the hub sees it", func(ctx context.Context) (err error) {
-			seen, err = d.awaitLook(ctx, looks)
-			return err
+		{"tell the hub by a signed webhook", func(ctx context.Context) error {
+			seen = time.Now()
+			return d.stack.Announce(ctx, d.sources.Examples.HTTPURL(), sources.Branch, commit)
 		}},
 		{"the changed object is on every member", func(ctx context.Context) (err error) {
 			err = d.awaitDeployments(ctx, func(found *appsv1.Deployment) bool { return *found.Spec.Replicas == replicas })
@@ -80,20 +78,6 @@ func (d *demo) change() (string, error) {
 	return d.sources.Examples.Commit(map[string]string{changedFile: next}, "More replicas")
 }
 
-// awaitLook waits until the hub has asked the git server for its references once more than before, which is
-// when it can see the commit first, and returns that time.
-func (d *demo) awaitLook(ctx context.Context, before int) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	err := stack.Await(ctx, "the repository is looked at", func(context.Context) error {
-		if d.sources.Git.Counts().InfoRefs == before {
-			return errors.New("it was not")
-		}
-		return d.stack.Err()
-	})
-	return time.Now(), err
-}
-
 // awaitDeployments waits until the changed Deployment is as wanted on every member.
 func (d *demo) awaitDeployments(ctx context.Context, wanted func(*appsv1.Deployment) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
@@ -121,7 +105,7 @@ func (d *demo) report(latency time.Duration) {
 	for _, step := range d.steps.Done() {
 		fmt.Fprintf(d.out, "  %10s  %s\n", seconds(step.Took), step.Name)
 	}
-	fmt.Fprintf(d.out, "\nFrom the commit being seen to the changed objects on all %d members: %s\n", len(d.stack.Members), seconds(latency))
+	fmt.Fprintf(d.out, "\nFrom the webhook to the changed objects on all %d members: %s\n", len(d.stack.Members), seconds(latency))
 	fmt.Fprintln(d.out, "\nMemory")
 	d.memory()
 }

@@ -1,8 +1,19 @@
 package stack
 
 import (
+	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/charts"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
@@ -21,10 +32,14 @@ func (s *Stack) installHub(ctx context.Context) error {
 	if err := install(ctx, s.Hub, "fleet-crd", nil); err != nil {
 		return err
 	}
-	return install(ctx, s.Hub, "fleet", map[string]any{
+	err := install(ctx, s.Hub, "fleet", map[string]any{
 		"apiServerURL": s.Hub.URL(),
 		"apiServerCA":  string(s.Hub.CA()),
 	})
+	if err != nil {
+		return err
+	}
+	return s.secureWebhooks(ctx)
 }
 
 func install(ctx context.Context, cluster *kube.Cluster, chart string, values map[string]any) error {
@@ -34,6 +49,50 @@ func install(ctx context.Context, cluster *kube.Cluster, chart string, values ma
 	}
 	_, err = charts.Install(ctx, cluster.Admin().Config, dir, chart, SystemNamespace, values)
 	return err
+}
+
+// webhookSecret is the Secret of an installation that notifications are signed with, by provider.
+const webhookSecret = "gitjob-webhook"
+
+// secureWebhooks makes the Secret that push notifications are signed with.
+func (s *Stack) secureWebhooks(ctx context.Context) error {
+	s.webhookKey = rand.Text()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: webhookSecret},
+		StringData: map[string]string{"github": s.webhookKey},
+	}
+	if err := s.Client.Create(ctx, secret); err != nil {
+		return fmt.Errorf("create Secret %s: %w", webhookSecret, err)
+	}
+	return nil
+}
+
+// Announce tells the hub of a push to a branch, with a signature, as GitHub does.
+func (s *Stack) Announce(ctx context.Context, cloneURL, branch, commit string) error {
+	body, err := json.Marshal(map[string]any{
+		"ref": "refs/heads/" + branch, "after": commit, "repository": map[string]string{"clone_url": cloneURL},
+	})
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.WebhookURL, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	mac := hmac.New(sha256.New, []byte(s.webhookKey))
+	mac.Write(body)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-GitHub-Event", "push")
+	request.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("announce a push to %s: %w", cloneURL, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("announce a push to %s: the hub answers %s", cloneURL, response.Status)
+	}
+	return nil
 }
 
 func (s *Stack) startController(ctx context.Context) error {

@@ -71,12 +71,13 @@ type Stack struct {
 	Controller *Program
 	// Client is the administrator's on the hub.
 	Client client.Client
-	// WebhookURL is where the hub receives push notifications.
+	// WebhookURL is where the hub receives push notifications (see Announce).
 	WebhookURL string
 
-	options Options
-	scheme  *runtime.Scheme
-	parent  *process.Parent
+	options    Options
+	scheme     *runtime.Scheme
+	parent     *process.Parent
+	webhookKey string
 }
 
 // Start starts a stack and returns when every member's Cluster is Available. On an error nothing is left

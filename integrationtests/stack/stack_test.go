@@ -1,17 +1,20 @@
 package stack_test
 
 import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
-	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack/stacktest"
 )
@@ -23,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-func TestStackRuns(t *testing.T) {
+func TestProgramsComeBackAfterKill(t *testing.T) {
 	fleet := shared.Get(t)
 	for name, program := range map[string]*stack.Program{"controller": fleet.Controller, "agent": fleet.Members[0].Agent} {
 		memory, err := program.Memory()
@@ -37,10 +40,96 @@ func TestStackRuns(t *testing.T) {
 		if program.Pid() == before {
 			t.Errorf("%s was not restarted", name)
 		}
+		metrics, err := http.Get("http://" + program.Metrics + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(metrics.Body)
+		metrics.Body.Close()
+		if err != nil || !strings.Contains(string(content), "go_goroutines") {
+			t.Errorf("%s: metrics %v, %.100s", name, err, content)
+		}
 	}
-	_ = kubetest.Eventually
-	_ = kube.Options{}
-	_ = authenticationv1.TokenReview{}
-	_ = metav1.GetOptions{}
-	_ = kubernetes.Clientset{}
+}
+
+// The programs act as who the charts and the registration make them, never as administrators.
+func TestProgramsAreNoAdministrators(t *testing.T) {
+	fleet := shared.Get(t)
+	member := fleet.Members[0]
+	const account = "system:serviceaccount:" + stack.SystemNamespace + ":"
+	for _, want := range []struct {
+		cluster     *kube.Cluster
+		agent, user string
+	}{
+		{fleet.Hub, "fleet-controller", account + "fleet-controller"},
+		{fleet.Hub, "fleet-agent", "system:fleet:" + member.Namespace + ":"},
+		{member.Cluster, "fleet-agent", account + "fleet-agent"},
+	} {
+		all, err := want.cluster.Writes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, write := range all {
+			if !strings.HasPrefix(write.UserAgent, want.agent) {
+				continue
+			}
+			found = found || strings.HasPrefix(write.User, want.user)
+			if strings.Contains(write.User, "admin") {
+				t.Errorf("%s on %s: %s", want.agent, want.cluster.Name(), write)
+			}
+		}
+		if !found {
+			t.Errorf("%s wrote nothing on %s as %s", want.agent, want.cluster.Name(), want.user)
+		}
+	}
+}
+
+func TestChartsBecomeReady(t *testing.T) {
+	fleet := shared.Get(t)
+	for name, on := range map[string]client.Client{"fleet-controller": fleet.Client, "fleet-agent": fleet.Members[0].Client} {
+		err := stack.Await(t.Context(), "Deployment "+name+" is available", func(ctx context.Context) error {
+			var deployment appsv1.Deployment
+			if err := on.Get(ctx, client.ObjectKey{Namespace: stack.SystemNamespace, Name: name}, &deployment); err != nil {
+				return err
+			}
+			if deployment.Status.AvailableReplicas == 0 {
+				return errors.New("it is not")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A member that is gone and comes back is found by its agent, as is the hub by everybody.
+func TestAPIServersMayRestart(t *testing.T) {
+	fleet := shared.Get(t)
+	for _, cluster := range []*kube.Cluster{fleet.Members[0].Cluster, fleet.Hub} {
+		if err := cluster.RestartAPIServer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, program := range []*stack.Program{fleet.Controller, fleet.Members[0].Agent} {
+			if err := program.Err(); err != nil {
+				t.Errorf("after the restart of %s: %v", cluster.Name(), err)
+			}
+		}
+	}
+}
+
+func TestUnsignedPushIsRefused(t *testing.T) {
+	fleet := shared.Get(t)
+	response, err := http.Post(fleet.WebhookURL, "application/json", strings.NewReader(`{"ref":"refs/heads/master"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode < 400 {
+		t.Errorf("answered %s", response.Status)
+	}
+	if err := fleet.Announce(t.Context(), "http://127.0.0.1:1/none.git", "master", strings.Repeat("a", 40)); err != nil {
+		t.Errorf("a signed one: %v", err)
+	}
 }

@@ -55,7 +55,12 @@ func (s *Shared) start(t testing.TB) error {
 	if options.Binaries, err = kube.FindBinaries(ctx, "", os.Stderr); err != nil {
 		return err
 	}
-	if options.Programs, err = stack.BuildPrograms(ctx, filepath.Join(dir, "bin"), os.Stderr); err != nil {
+	root, err := stack.ModuleRoot()
+	if err != nil {
+		return err
+	}
+	// Not in the stack's own folder: what is there already need not be linked again.
+	if options.Programs, err = stack.BuildPrograms(ctx, filepath.Join(root, ".demo", "test-bin"), os.Stderr); err != nil {
 		return err
 	}
 	options.Steps = &stack.Steps{Notify: func(step stack.Step) {
