@@ -336,6 +336,50 @@ func TestGroup(t *testing.T) {
 	wait(t, h, group, "has all", counts(3, "0/3 (a,b,c)"))
 }
 
+func TestRollup(t *testing.T) {
+	h := getHub(t)
+	h.run(t, controller.Options{})
+	workspace := h.workspace(t)
+	v := h.token(t, workspace, "join", time.Hour)
+	agent := h.join(t, v, "client-1")
+	agent.renewLease(t, 600)
+	c := newCluster(workspace, agent.clusterName, "")
+	group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "all"}, Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{}}}
+	h.create(t, group)
+	app := deployment(agent.namespace)
+	app.Finalizers = nil
+	app.Labels = map[string]string{
+		fleet.ClusterLabel: c.Name, fleet.ClusterNamespaceLabel: workspace,
+		fleet.BundleLabel: "app", fleet.BundleNamespaceLabel: workspace, fleet.RepoLabel: "repo",
+	}
+	app.Spec.DeploymentID, app.Spec.StagedDeploymentID = "s-1:o", "s-1:o"
+	h.create(t, app)
+	wait(t, h, c, "waits for its deployment", func(c *fleet.Cluster) error {
+		if c.Status.Display.ReadyBundles != "0/1" || c.Status.Display.State != string(fleet.WaitApplied) || c.Status.DesiredReadyGitRepos != 1 {
+			return fmt.Errorf("status %+v", c.Status)
+		}
+		return nil
+	})
+	before := app.DeepCopy()
+	app.Status.AppliedDeploymentID, app.Status.Ready, app.Status.NonModified = "s-1:o", true, true
+	app.Status.ResourceCounts = fleet.ResourceCounts{Ready: 2, DesiredReady: 2}
+	if err := agent.client.Status().Patch(t.Context(), app, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, h, c, "is ready", func(c *fleet.Cluster) error {
+		if c.Status.Display.ReadyBundles != "1/1" || c.Status.Display.State != "" || c.Status.ReadyGitRepos != 1 || c.Status.ResourceCounts.Ready != 2 {
+			return fmt.Errorf("status %+v", c.Status)
+		}
+		return nil
+	})
+	wait(t, h, group, "is ready", func(g *fleet.ClusterGroup) error {
+		if g.Status.Display.ReadyBundles != "1/1" || g.Status.Display.ReadyClusters != "1/1" || g.Status.ResourceCounts.Ready != 2 {
+			return fmt.Errorf("status %+v", g.Status)
+		}
+		return nil
+	})
+}
+
 // The identity of the hub is the chart's: were it an administrator, the other tests would prove little.
 func TestHubIsNoAdministrator(t *testing.T) {
 	h := getHub(t)

@@ -28,6 +28,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/controller"
+	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
 
 const systemNamespace = "cattle-fleet-system"
@@ -103,8 +104,8 @@ func (h *hub) run(t *testing.T, options controller.Options) *clock {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time := &clock{}
-	options.Now = time.now
+	moved := &clock{}
+	options.Now = moved.now
 	mgr, err := ctrl.NewManager(access.Config, ctrl.Options{
 		Scheme:     h.scheme,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
@@ -113,6 +114,11 @@ func (h *hub) run(t *testing.T, options controller.Options) *clock {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rollups := feed.New(mgr.GetCache(), time.Second, time.Now)
+	if err := mgr.Add(rollups); err != nil {
+		t.Fatal(err)
+	}
+	options.Rollups, options.RollupEvents = rollups, rollups.Clusters()
 	if err := controller.Register(mgr, options); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +131,7 @@ func (h *hub) run(t *testing.T, options controller.Options) *clock {
 			t.Errorf("manager: %v", err)
 		}
 	})
-	return time
+	return moved
 }
 
 // as returns a client for another identity.
