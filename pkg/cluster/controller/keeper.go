@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -89,12 +90,16 @@ func (k keeper) Remove(ctx context.Context, made client.Object) error {
 	return nil
 }
 
-// mayTake says whether an object is the engine's to change: what has an owner must have the same one,
-// and what names somebody in an annotation must name the same.
+// mayTake says whether an object is the engine's to change: what has an owner must have the same one, or
+// none while it is labelled as managed (as upstream leaves it), and what names somebody in an annotation
+// must name the same.
 func mayTake(current, wanted client.Object) bool {
 	if owner := metav1.GetControllerOf(wanted); owner != nil {
 		stored := metav1.GetControllerOf(current)
-		return stored != nil && stored.UID == owner.UID
+		if stored == nil {
+			return current.GetLabels()[fleet.ManagedLabel] == "true"
+		}
+		return stored.UID == owner.UID
 	}
 	if metav1.GetControllerOf(current) != nil {
 		return false
@@ -113,6 +118,9 @@ func mayTake(current, wanted client.Object) bool {
 func bringInOrder(current, wanted client.Object) (mustReplace bool) {
 	current.SetLabels(merged(current.GetLabels(), wanted.GetLabels()))
 	current.SetAnnotations(merged(current.GetAnnotations(), wanted.GetAnnotations()))
+	if metav1.GetControllerOf(current) == nil && len(wanted.GetOwnerReferences()) > 0 {
+		current.SetOwnerReferences(append(current.GetOwnerReferences(), wanted.GetOwnerReferences()...))
+	}
 	switch current := current.(type) {
 	case *rbacv1.Role:
 		current.Rules = wanted.(*rbacv1.Role).Rules
