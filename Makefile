@@ -14,9 +14,9 @@ help: ## List the targets
 .PHONY: build
 build: ## Build the three programs into bin/
 	@mkdir -p bin
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/fleet-controller ./cmd/fleetcontroller
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/fleet-agent ./cmd/fleetagent
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/fleet ./cmd/fleet
+	go build -ldflags '$(LDFLAGS)' -o bin/fleet-controller ./cmd/fleetcontroller
+	go build -ldflags '$(LDFLAGS)' -o bin/fleet-agent ./cmd/fleetagent
+	go build -ldflags '$(LDFLAGS)' -o bin/fleet ./cmd/fleet
 
 .PHONY: kube
 kube: ## Build the control plane that tests and demo run on (once per version)
@@ -38,12 +38,13 @@ integration: kube ## Run the tests on real clusters
 	go test -p 1 -timeout 40m ./integrationtests/...
 
 .PHONY: demo
-demo: build kube ## Run a hub and three members with the examples; ONCE=1 runs through and stops
-	go run ./hack/demo $(if $(ONCE),-once)
+demo: ## Run a hub and three members with the examples; ONCE=1 runs through and stops
+	@echo "compiling the demo (seconds, but for the first time) ..."
+	@go run ./hack/demo $(if $(ONCE),-once)
 
 .PHONY: demo-down
 demo-down: ## Stop what a running demo started
-	go run ./hack/demo -down
+	@go run ./hack/demo -down
 
 .PHONY: bench
 bench: kube ## Print the figures of docs/benchmarks.md

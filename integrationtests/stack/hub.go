@@ -20,11 +20,12 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
 )
 
-// election makes a program that was killed take up its work again within seconds, instead of waiting for
-// the lease of its former self for half a minute.
+// election of the controller: one that was killed takes up its work within seconds, instead of waiting half
+// a minute for the lease of its former self, while a restart of the API server is survived. Agents know
+// their own lease again and need nothing of this.
 var election = []string{
-	"CATTLE_ELECTION_LEASE_DURATION=4s",
-	"CATTLE_ELECTION_RENEW_DEADLINE=3s",
+	"CATTLE_ELECTION_LEASE_DURATION=8s",
+	"CATTLE_ELECTION_RENEW_DEADLINE=6s",
 	"CATTLE_ELECTION_RETRY_PERIOD=1s",
 }
 
@@ -101,7 +102,7 @@ func (s *Stack) startController(ctx context.Context) error {
 		return err
 	}
 	s.WebhookURL = "http://" + webhook + "/"
-	program, err := s.startProgram(ctx, s.Hub, controllerProgram, controllerProgram,
+	program, err := s.startProgram(ctx, s.Hub, controllerProgram, controllerProgram, election,
 		"--listen="+webhook,
 		"--cache-dir="+filepath.Join(s.options.Dir, "cache"),
 	)
@@ -113,7 +114,7 @@ func (s *Stack) startController(ctx context.Context) error {
 }
 
 // startProgram starts a program as the service account of its name on a cluster.
-func (s *Stack) startProgram(ctx context.Context, cluster *kube.Cluster, program, name string, args ...string) (*Program, error) {
+func (s *Stack) startProgram(ctx context.Context, cluster *kube.Cluster, program, name string, env []string, args ...string) (*Program, error) {
 	access, err := cluster.ServiceAccount(ctx, SystemNamespace, program)
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (s *Stack) startProgram(ctx context.Context, cluster *kube.Cluster, program
 			"--health-probe-bind-address=" + health,
 		}, args...),
 		Dir: cluster.Dir(),
-		Env: election,
+		Env: env,
 		Log: s.logOf(name),
 	})
 	if err != nil {

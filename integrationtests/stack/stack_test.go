@@ -121,12 +121,18 @@ func TestAPIServersMayRestart(t *testing.T) {
 
 func TestUnsignedPushIsRefused(t *testing.T) {
 	fleet := shared.Get(t)
-	response, err := http.Post(fleet.WebhookURL, "application/json", strings.NewReader(`{"ref":"refs/heads/master"}`))
+	push := `{"ref":"refs/heads/master","after":"` + strings.Repeat("a", 40) + `","repository":{"clone_url":"http://127.0.0.1:1/none.git"}}`
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fleet.WebhookURL, strings.NewReader(push))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-GitHub-Event", "push")
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	response.Body.Close()
-	if response.StatusCode < 400 {
+	if response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("answered %s", response.Status)
 	}
 	if err := fleet.Announce(t.Context(), "http://127.0.0.1:1/none.git", "master", strings.Repeat("a", 40)); err != nil {
