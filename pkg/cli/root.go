@@ -7,8 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-dev/fairlead/pkg/cli/apply"
+	"github.com/fairlead-dev/fairlead/pkg/cli/author"
 	"github.com/fairlead-dev/fairlead/pkg/cli/inspect"
+	"github.com/fairlead-dev/fairlead/pkg/cli/lint"
 	"github.com/fairlead-dev/fairlead/pkg/cli/preview"
+	"github.com/fairlead-dev/fairlead/pkg/cli/schema"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 )
 
@@ -43,7 +46,8 @@ Exit codes: 0 done, 1 failed, 2 wrong command line (fleet diff: 0 same, 1 differ
 		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
 	}
 	for group, commands := range map[string][]*cobra.Command{
-		"author":  {apply.Command(s), preview.Target(s), preview.Deploy(s), preview.Test(s)},
+		"author": {apply.Command(s), preview.Target(s), preview.Deploy(s), preview.Test(s), author.Render(s), author.Explain(s), author.Diff(s),
+			lint.Command(s), schema.Command(s)},
 		"inspect": {inspect.Get(s), inspect.Status(s), inspect.Why(s), inspect.Version(s)},
 	} {
 		for _, command := range commands {

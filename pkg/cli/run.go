@@ -56,7 +56,7 @@ func report(s *session.Session, ran *cobra.Command, err error) {
 		return
 	}
 	s.Say("error: %s", message)
-	if isExit && exit.Code == session.ExitUsage && ran != nil && ran.Name() != "diff" {
+	if isExit && exit.Usage && ran != nil {
 		s.Say("See '%s --help'.", ran.CommandPath())
 	}
 }

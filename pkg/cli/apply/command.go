@@ -85,12 +85,12 @@ func (f *flags) readFolders(ctx context.Context, s *session.Session, name string
 	if err != nil {
 		return nil, err
 	}
-	charts, err := f.charts.source(s.Env)
+	source, err := f.charts.Source(s.Env)
 	if err != nil {
 		return nil, err
 	}
-	defer charts.Close()
-	result, err := bundle.Read(ctx, files, request, charts)
+	defer source.Close()
+	result, err := bundle.Read(ctx, files, request, source)
 	if result != nil && f.bundleFile != "" {
 		nameByFolder(result.Bundles, name, f.bundleFile)
 	}

@@ -13,6 +13,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
+	"github.com/fairlead-dev/fairlead/pkg/cli/charts"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 	"sigs.k8s.io/yaml"
 )
@@ -36,7 +37,7 @@ type flags struct {
 	drivenScanSeparator      string
 	concurrency              int
 	imageScan                bool
-	charts                   chartFlags
+	charts                   charts.Flags
 }
 
 func (f *flags) add(set *pflag.FlagSet, env session.Environment) {
@@ -61,7 +62,7 @@ func (f *flags) add(set *pflag.FlagSet, env session.Environment) {
 	set.StringVar(&f.drivenScanSeparator, "driven-scan-sep", ":", "separates base and options")
 	set.IntVar(&f.concurrency, "bundle-creation-max-concurrency", number(env.Concurrency, defaultConcurrency), "Bundles written at one time")
 	set.BoolVar(&f.imageScan, "imagescan-enabled", false, "accept imageScans in fleet.yaml")
-	f.charts.add(set, env)
+	f.charts.Add(set, env)
 }
 
 const (

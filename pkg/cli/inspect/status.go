@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cli/report"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 	"github.com/fairlead-dev/fairlead/pkg/status/cause"
 )
@@ -79,8 +80,8 @@ func (f *statusFlags) run(ctx context.Context, s *session.Session, args []string
 	if len(items) == 0 {
 		s.Say("No GitRepos, HelmOps or Bundles found in %s.", place(namespace))
 	}
-	report := statusReport{APIVersion: ReportVersion, Kind: "Status", Items: items}
-	return printReport(s, f.format, report, func() string {
+	shown := statusReport{APIVersion: report.Version, Kind: "Status", Items: items}
+	return report.Print(s, f.format, shown, func() string {
 		var out strings.Builder
 		for _, item := range items {
 			f.write(&out, item, 0)
@@ -159,3 +160,5 @@ func kindAndName(args []string, fallback cause.Kind) (cause.Kind, string, error)
 	}
 	return cause.Kind(kind.kind), args[1], nil
 }
+
+func indent(depth int) string { return strings.Repeat("  ", depth) }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cli/report"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 	"github.com/fairlead-dev/fairlead/pkg/version"
 )
@@ -44,13 +45,13 @@ func Version(s *session.Session) *cobra.Command {
 		Short: "Print the versions of this program, the hub and the agents",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			report := versionReport{APIVersion: ReportVersion, Kind: "Version", Client: version.Version, Protocol: version.Protocol}
+			shown := versionReport{APIVersion: report.Version, Kind: "Version", Client: version.Version, Protocol: version.Protocol}
 			if !clientOnly {
-				if err := report.ask(command.Context(), s); err != nil {
+				if err := shown.ask(command.Context(), s); err != nil {
 					s.Say("The hub's version is not known: %v", err)
 				}
 			}
-			return printReport(s, format, report, report.text)
+			return report.Print(s, format, shown, shown.text)
 		},
 	}
 	command.Flags().StringVarP(&format, "output", "o", "", "json or yaml")

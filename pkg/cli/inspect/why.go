@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cli/report"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 	"github.com/fairlead-dev/fairlead/pkg/status/cause"
 )
@@ -71,8 +72,8 @@ func (f *whyFlags) run(ctx context.Context, s *session.Session, args []string) e
 	if !found {
 		return fmt.Errorf("%s %s not found in namespace %s", kind, name, namespace)
 	}
-	report := whyReport{APIVersion: ReportVersion, Kind: "Why", Chain: chain}
-	return printReport(s, f.format, report, func() string { return describe(chain) })
+	shown := whyReport{APIVersion: report.Version, Kind: "Why", Chain: chain}
+	return report.Print(s, f.format, shown, func() string { return describe(chain) })
 }
 
 // deploymentNamespace finds the deployment of a bundle on the cluster that is meant.

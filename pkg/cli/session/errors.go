@@ -17,6 +17,8 @@ const (
 // ExitError is an error that ends the program with a code of its own.
 type ExitError struct {
 	Code int
+	// Usage says that the command line is wrong, so that its help helps.
+	Usage bool
 	// Err is printed; nil prints nothing, because the command said everything itself.
 	Err error
 }
@@ -34,7 +36,7 @@ func (e *ExitError) Unwrap() error { return e.Err }
 
 // Usage returns an error about the command line: one sentence that says what is wrong.
 func Usage(format string, args ...any) error {
-	return &ExitError{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
+	return &ExitError{Code: ExitUsage, Usage: true, Err: fmt.Errorf(format, args...)}
 }
 
 // CodeOf returns the exit code that an error stands for.

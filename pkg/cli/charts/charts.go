@@ -1,4 +1,4 @@
-package apply
+package charts
 
 import (
 	"errors"
@@ -13,15 +13,16 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 )
 
-// chartFlags say how charts are fetched.
-type chartFlags struct {
+// Flags say how charts are fetched.
+type Flags struct {
 	username, passwordFile, caFile, sshKeyFile string
 	urlRegex                                   string
 	basicHTTP, insecureSkipTLS                 bool
 	byPathFile                                 string
 }
 
-func (c *chartFlags) add(set *pflag.FlagSet, env session.Environment) {
+// Add adds the flags, with upstream's names.
+func (c *Flags) Add(set *pflag.FlagSet, env session.Environment) {
 	set.StringVar(&c.username, "username", env.HelmUsername, "user name for chart repositories (HELM_USERNAME); needs --password-file")
 	set.StringVar(&c.passwordFile, "password-file", "", "file with the password for chart repositories")
 	set.StringVar(&c.caFile, "cacerts-file", "", "PEM file with authorities to trust for chart repositories")
@@ -34,7 +35,7 @@ func (c *chartFlags) add(set *pflag.FlagSet, env session.Environment) {
 
 // credentials returns those for a bundle's folder. Files that do not exist are ignored, as in upstream:
 // they are mounted from Secrets that may be missing.
-func (c *chartFlags) credentials() (func(path string) fetch.Credentials, error) {
+func (c *Flags) credentials() (func(path string) fetch.Credentials, error) {
 	byPath, err := optionalFile(c.byPathFile)
 	if err != nil {
 		return nil, err
@@ -70,8 +71,8 @@ func optionalFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// source returns where charts come from.
-func (c *chartFlags) source(env session.Environment) (*fetch.Source, error) {
+// Source returns where charts come from. Close it.
+func (c *Flags) Source(env session.Environment) (*fetch.Source, error) {
 	credentials, err := c.credentials()
 	if err != nil {
 		return nil, err

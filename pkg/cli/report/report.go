@@ -1,21 +1,20 @@
-package inspect
+package report
 
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 )
 
-// ReportVersion is the version of the documents that reports print with -o json and yaml. Fields are only
+// Version is the version of the documents that reports print with -o json and yaml. Fields are only
 // ever added to a version.
-const ReportVersion = "cli.fairlead.dev/v1"
+const Version = "cli.fairlead.dev/v1"
 
-// printReport prints a report as text, JSON or YAML.
-func printReport(s *session.Session, format string, report any, text func() string) error {
+// Print prints a report as text, JSON or YAML.
+func Print(s *session.Session, format string, report any, text func() string) error {
 	switch format {
 	case "":
 		_, err := fmt.Fprint(s.Out, text())
@@ -37,5 +36,3 @@ func printReport(s *session.Session, format string, report any, text func() stri
 	}
 	return session.Usage("--output %q is none of json and yaml", format)
 }
-
-func indent(depth int) string { return strings.Repeat("  ", depth) }
