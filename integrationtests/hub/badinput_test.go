@@ -248,7 +248,7 @@ func TestTemplateThatFailsForOneCluster(t *testing.T) {
 // A bundle of another owner is not overwritten.
 func TestNameOfAnothersBundle(t *testing.T) {
 	d := deployOne(t, nil)
-	d.h.create(&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "taken"}, Spec: fleet.BundleSpec{DefaultNamespace: "theirs"}})
+	d.h.create(&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "taken"}, Spec: fleet.BundleSpec{BundleDeploymentOptions: fleet.BundleDeploymentOptions{DefaultNamespace: "theirs"}}})
 	d.h.commit(d.repo, map[string]string{"app/fleet.yaml": "name: taken\n"})
 	d.failsWith("bundle taken already exists")
 	taken := &fleet.Bundle{}
