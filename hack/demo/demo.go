@@ -99,7 +99,7 @@ func (d *demo) prepare(ctx context.Context, options *stack.Options) error {
 		})
 	}
 	return d.steps.Run(ctx, "build fleet-controller and fleet-agent", "", func(ctx context.Context) (err error) {
-		options.Programs, err = stack.BuildPrograms(ctx, d.home.bin(), d.out)
+		options.Programs, err = stack.BuildPrograms(ctx, d.out)
 		return err
 	})
 }

@@ -23,7 +23,6 @@ import (
 type home struct{ dir string }
 
 func (h home) run() string       { return filepath.Join(h.dir, "run") }
-func (h home) bin() string       { return filepath.Join(h.dir, "bin") }
 func (h home) stateFile() string { return filepath.Join(h.dir, "state.json") }
 
 // state is what another process needs to stop a demo.

@@ -40,18 +40,14 @@ func FindPrograms(dir string) (Programs, error) {
 	return p, nil
 }
 
-// BuildPrograms builds the programs into a folder. What the compiler says goes to output. A second build
-// of the same sources takes a second.
-func BuildPrograms(ctx context.Context, dir string, output io.Writer) (Programs, error) {
+// BuildPrograms builds the programs into .demo/bin of the checkout, where a second build of the same
+// sources finds them linked. What the compiler says goes to output.
+func BuildPrograms(ctx context.Context, output io.Writer) (Programs, error) {
 	root, err := ModuleRoot()
 	if err != nil {
 		return Programs{}, err
 	}
-	absolute, err := filepath.Abs(dir)
-	if err != nil {
-		return Programs{}, err
-	}
-	p := Programs{dir: absolute}
+	p := Programs{dir: filepath.Join(root, ".demo", "bin")}
 	for name, source := range programSources {
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", p.path(name), source)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = root, output, output
@@ -64,7 +60,7 @@ func BuildPrograms(ctx context.Context, dir string, output io.Writer) (Programs,
 
 func (p Programs) path(name string) string { return filepath.Join(p.dir, name) }
 
-// ModuleRoot returns the folder of go.mod, found from the working directory upwards.
+// ModuleRoot returns the folder of this checkout, found from the working directory upwards.
 func ModuleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -55,12 +54,7 @@ func (s *Shared) start(t testing.TB) error {
 	if options.Binaries, err = kube.FindBinaries(ctx, "", os.Stderr); err != nil {
 		return err
 	}
-	root, err := stack.ModuleRoot()
-	if err != nil {
-		return err
-	}
-	// Not in the stack's own folder: what is there already need not be linked again.
-	if options.Programs, err = stack.BuildPrograms(ctx, filepath.Join(root, ".demo", "test-bin"), os.Stderr); err != nil {
+	if options.Programs, err = stack.BuildPrograms(ctx, os.Stderr); err != nil {
 		return err
 	}
 	options.Steps = &stack.Steps{Notify: func(step stack.Step) {
