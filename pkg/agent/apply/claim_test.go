@@ -94,18 +94,19 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-func TestThreeWayMerge(t *testing.T) {
+func TestThreeWayPatch(t *testing.T) {
 	with := func(data map[string]any) *unstructured.Unstructured {
 		o := live(nil, nil)
 		o.Object["data"] = data
 		return o
 	}
-	got, err := merged(with(map[string]any{"old": "1", "kept": "1"}), with(map[string]any{"old": "1", "kept": "0", "theirs": "x"}), with(map[string]any{"kept": "2"}))
-	if err != nil {
-		t.Fatal(err)
+	before, wanted := with(map[string]any{"old": "1", "kept": "1"}), with(map[string]any{"kept": "2"})
+	found := with(map[string]any{"old": "1", "kept": "0", "theirs": "x"})
+	patch, err := threeWayPatch(before, wanted, found)
+	if err != nil || string(patch) != `{"data":{"kept":"2","old":null}}` {
+		t.Errorf("patch %s, %v", patch, err)
 	}
-	data, _, _ := unstructured.NestedStringMap(got.Object, "data")
-	if len(data) != 2 || data["kept"] != "2" || data["theirs"] != "x" {
-		t.Errorf("merged to %v", data)
+	if patch, err := threeWayPatch(nil, wanted, with(map[string]any{"kept": "2", "theirs": "x"})); err != nil || string(patch) != "{}" {
+		t.Errorf("patch of nothing %s, %v", patch, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,24 +33,6 @@ func (w *Writer) merge(ctx context.Context, resource dynamic.ResourceInterface, 
 	result.Action = Updated
 	result.Object, err = resource.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	return result, err
-}
-
-// merged returns what merge would make of the live object.
-func merged(previous, live, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	patch, err := threeWayPatch(previous, desired, live)
-	if err != nil {
-		return nil, err
-	}
-	current, err := json.Marshal(live.Object)
-	if err != nil {
-		return nil, err
-	}
-	data, err := jsonpatch.MergePatch(current, patch)
-	if err != nil {
-		return nil, err
-	}
-	result := &unstructured.Unstructured{}
-	return result, result.UnmarshalJSON(data)
 }
 
 func threeWayPatch(previous, desired, live *unstructured.Unstructured) ([]byte, error) {

@@ -78,9 +78,7 @@ func (w *Writer) Apply(ctx context.Context, desired *unstructured.Unstructured, 
 	if err != nil {
 		return result, fmt.Errorf("apply %s: %w", manifest.KeyOf(desired), classify(err))
 	}
-	if !result.Merged {
-		w.memory.Remember(options.Claim.SetHash, desired, result.Object)
-	}
+	w.memory.Remember(options.Claim.SetHash, desired, result.Object)
 	return result, nil
 }
 
@@ -107,6 +105,9 @@ func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstruct
 		return Result{Object: live, Action: Unchanged}, nil
 	}
 	if live, err = w.takeOver(ctx, resource, live); err != nil {
+		return Result{}, err
+	}
+	if desired, err = w.scaled(ctx, desired, live); err != nil {
 		return Result{}, err
 	}
 	return w.send(ctx, resource, desired, live, options)
@@ -146,15 +147,6 @@ func actionOf(live, applied *unstructured.Unstructured) Action {
 		return Unchanged
 	}
 	return Updated
-}
-
-// DryRun returns what the live object would become if desired were applied again.
-func (w *Writer) DryRun(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	resource, err := w.resource(desired, nil)
-	if err != nil {
-		return nil, err
-	}
-	return serverSideApply(ctx, resource, desired, true)
 }
 
 func serverSideApply(ctx context.Context, resource dynamic.ResourceInterface, desired *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
@@ -222,10 +214,7 @@ func (w *Writer) Compare(ctx context.Context, claim Claim, desired, live *unstru
 	if err := claim.Check(live); err != nil {
 		return diff.Verdict{State: diff.Foreign, Reason: Owner(live)}
 	}
-	restored, err := w.DryRun(ctx, desired)
-	if cannotApply(err) {
-		restored, err = merged(desired, live, desired)
-	}
+	restored, err := w.restored(ctx, desired, live)
 	if err != nil {
 		return diff.Verdict{State: diff.Unknown, Reason: fmt.Sprintf("compare %s: %v", manifest.KeyOf(desired), err)}
 	}
@@ -234,6 +223,29 @@ func (w *Writer) Compare(ctx context.Context, claim Claim, desired, live *unstru
 		w.memory.Remember(claim.SetHash, desired, live)
 	}
 	return verdict
+}
+
+// restored returns what the live object would be if desired were written again.
+func (w *Writer) restored(ctx context.Context, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	desired, err := w.scaled(ctx, desired, live)
+	if err != nil {
+		return nil, err
+	}
+	resource, err := w.resource(desired, nil)
+	if err != nil {
+		return nil, err
+	}
+	applied, err := serverSideApply(ctx, resource, desired, true)
+	if !cannotApply(err) {
+		return applied, err
+	}
+	patch, err := threeWayPatch(desired, desired, live)
+	if err != nil || string(patch) == "{}" {
+		return live, err
+	}
+	// The server fills in defaults, which a patch that replaces lists takes away.
+	return resource.Patch(ctx, live.GetName(), types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}})
 }
 
 func (w *Writer) resource(object *unstructured.Unstructured, mapping *meta.RESTMapping) (dynamic.ResourceInterface, error) {

@@ -62,6 +62,8 @@ type entry struct {
 	// answered are objects as the API server answered our writes, until the watch has caught up.
 	answered map[manifest.Key]*unstructured.Unstructured
 	options  fleet.BundleDeploymentOptions
+	// copied is the generation of the copies this process has made; nil before the first.
+	copied *int64
 	// moved are releases the bundle had before its release got another name or namespace.
 	moved []helm.Record
 	// spared are objects the release dropped that somebody else may want.

@@ -9,7 +9,7 @@
 // list that lacks more than half of what is deployed.
 //
 // Towards the hub it needs, in its own namespace: bundledeployments get, list, watch; their status get
-// and patch; secrets get; and contents get. Patching bundledeployments (their finalizers) is tried where
+// and patch; secrets and configmaps get; and contents get. Patching bundledeployments (their finalizers) is tried where
 // a finalizer waits for the agent, and not missed where it is forbidden.
 //
 // Start reading with Controller and reconcile.go.

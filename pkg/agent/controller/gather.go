@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
@@ -53,6 +56,45 @@ func (c *Controller) gather(ctx context.Context, deployment *fleet.BundleDeploym
 		return input, fault.Wrap(fault.Stalled, "InvalidContent", err)
 	}
 	return input, c.readValues(ctx, deployment, &input.Options)
+}
+
+// copies reads the Secrets and ConfigMaps that the hub has put next to the deployment for the member.
+func (c *Controller) copies(ctx context.Context, deployment *fleet.BundleDeployment) ([]*unstructured.Unstructured, error) {
+	var copies []*unstructured.Unstructured
+	for _, wanted := range deployment.Spec.Options.DownstreamResources {
+		var object runtime.Object
+		var err error
+		switch strings.ToLower(wanted.Kind) {
+		case "secret":
+			var secret *corev1.Secret
+			if secret, err = c.hub.secret(ctx, wanted.Name); err == nil {
+				object = &corev1.Secret{Data: secret.Data, Type: secret.Type}
+			}
+		case "configmap":
+			var configMap *corev1.ConfigMap
+			if configMap, err = c.hub.configMap(ctx, wanted.Name); err == nil {
+				object = &corev1.ConfigMap{Data: configMap.Data, BinaryData: configMap.BinaryData}
+			}
+		default:
+			err = fault.New(fault.Stalled, "InvalidDownstreamResource", "downstreamResources: kind %q is neither Secret nor ConfigMap", wanted.Kind)
+		}
+		if apierrors.IsNotFound(err) {
+			return nil, fault.New(fault.Waiting, ReasonWaitingForContent, "%s %s is not on the hub yet", wanted.Kind, wanted.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("get %s %s: %w", wanted.Kind, wanted.Name, err)
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, err
+		}
+		made := &unstructured.Unstructured{Object: content}
+		made.SetAPIVersion("v1")
+		made.SetKind(map[bool]string{true: "Secret", false: "ConfigMap"}[strings.EqualFold(wanted.Kind, "secret")])
+		made.SetName(wanted.Name)
+		copies = append(copies, made)
+	}
+	return copies, nil
 }
 
 // readValues puts the values from the deployment's Secret into the options. A Secret that does not fit

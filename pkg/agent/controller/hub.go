@@ -75,6 +75,10 @@ func (h *Hub) secret(ctx context.Context, name string) (*corev1.Secret, error) {
 	return h.clients.CoreV1().Secrets(h.namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
+func (h *Hub) configMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	return h.clients.CoreV1().ConfigMaps(h.namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
 func (h *Hub) patchStatus(ctx context.Context, name string, patch []byte) (*fleet.BundleDeployment, error) {
 	deployment := &fleet.BundleDeployment{}
 	err := h.fleet.Patch(types.MergePatchType).Namespace(h.namespace).Resource(resourceName).

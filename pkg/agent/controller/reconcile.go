@@ -86,13 +86,20 @@ func wants(deployment *fleet.BundleDeployment, e *entry) bool {
 		return false
 	case !e.found, !e.record.Deployed:
 		return true
-	case deployment.Spec.DownstreamResourcesGeneration != deployment.Status.DownstreamResourcesGeneration &&
-		deployment.Status.AppliedDeploymentID == deployment.Spec.DeploymentID:
+	case deployment.Status.AppliedDeploymentID == deployment.Spec.DeploymentID && e.copiedGeneration(deployment) != deployment.Spec.DownstreamResourcesGeneration:
 		return true
 	case e.record.DeploymentID == "":
 		return deployment.Status.AppliedDeploymentID != deployment.Spec.DeploymentID
 	}
 	return e.record.DeploymentID != deployment.Spec.DeploymentID
+}
+
+// copiedGeneration returns the generation of the copies from the hub that are on the member.
+func (e *entry) copiedGeneration(deployment *fleet.BundleDeployment) int64 {
+	if e.copied != nil {
+		return *e.copied
+	}
+	return deployment.Status.DownstreamResourcesGeneration
 }
 
 // load reads the newest revision of the release when it is not known yet, or when the deployment now
@@ -184,8 +191,13 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 	if err != nil {
 		return err
 	}
+	copies, err := c.copies(ctx, deployment)
+	if err != nil {
+		return err
+	}
 	outcome, err := c.deployer.Deploy(ctx, helm.Request{
-		DeploymentID: deployment.Spec.DeploymentID, Input: input, Yields: c.yields(e.name), Spares: c.spares(e.name),
+		DeploymentID: deployment.Spec.DeploymentID, Input: input,
+		Copies: copies, CopiedBefore: len(e.options.DownstreamResources) > 0, Yields: c.yields(e.name), Spares: c.spares(e.name),
 	})
 	if err != nil {
 		e.loaded = false // a failed revision is there now, and some objects may be
@@ -196,6 +208,8 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 	}
 	e.loaded, e.found, e.record, e.answered = true, true, outcome.Record, outcome.Live
 	e.options, e.spared = deployment.Spec.Options, outcome.Spared
+	copied := deployment.Spec.DownstreamResourcesGeneration
+	e.copied = &copied
 	c.follow(e)
 	return nil
 }

@@ -163,9 +163,10 @@ func (c *Controller) uninstall(ctx context.Context, name string, options *fleet.
 			c.options.Log.Info("the agent does not uninstall itself", "bundledeployment", name)
 			continue
 		}
-		removal := helm.Removal{Record: record, KeepResources: record.KeepResources}
+		removal := helm.Removal{Record: record, KeepResources: record.KeepResources, Copies: true}
 		if options != nil {
 			removal.KeepResources = options.KeepResources
+			removal.Copies = len(options.DownstreamResources) > 0 || len(e.options.DownstreamResources) > 0
 			removal.DeleteCRDResources, removal.DeleteNamespace = options.DeleteCRDResources, options.DeleteNamespace
 		}
 		if err := c.deployer.Uninstall(ctx, removal); err != nil {

@@ -59,6 +59,10 @@ type Request struct {
 	DeploymentID string
 	// Input is the bundle; values from the member (valuesFrom) are still missing.
 	Input render.Input
+	// Copies are Secrets and ConfigMaps from the hub that go to the release namespace, by kind and name.
+	Copies []*unstructured.Unstructured
+	// CopiedBefore says that an earlier deployment may have left copies that are not wanted now.
+	CopiedBefore bool
 	// Yields says whether another set lets go of an object (apply.Claim).
 	Yields func(setHash string, key manifest.Key) bool
 	// Spares says whether an object that left the manifest has to stay for now, because somebody else may
@@ -137,6 +141,14 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 	if err != nil {
 		return Outcome{}, err
 	}
+	claim := d.Claim(input.BundleID, input.Options)
+	claim.Yields = request.Yields
+	if err := ensureNamespace(ctx, identity, input.Options, claim); err != nil {
+		return Outcome{}, err
+	}
+	if err := d.copy(ctx, identity, request, claim); err != nil {
+		return Outcome{}, err
+	}
 	if input.Options, err = withMemberValues(ctx, identity, input.Options); err != nil {
 		return Outcome{}, err
 	}
@@ -146,11 +158,6 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 		return Outcome{}, err
 	}
 	built.Chart.Metadata.Annotations[deploymentIDAnnotation] = request.DeploymentID
-	claim := d.Claim(input.BundleID, input.Options)
-	claim.Yields = request.Yields
-	if err := ensureNamespace(ctx, identity, input.Options, claim); err != nil {
-		return Outcome{}, err
-	}
 	records := storageFor(identity, built.Namespace)
 	revisions, err := history(records, built.Name)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -32,9 +33,19 @@ type Member struct {
 	memory    *apply.Memory
 
 	mu           sync.Mutex
+	accounts     map[string]account
 	identities   map[string]*Identity
 	capabilities *chartutil.Capabilities
 }
+
+// account is what was last heard of a service account.
+type account struct {
+	exists bool
+	asked  time.Time
+}
+
+// accountLife is how long an answer about a service account holds: every look at a bundle needs one.
+const accountLife = 10 * time.Second
 
 // Identity is the clients of one service account, or of the agent itself. Everything a bundle reads and
 // writes goes through its identity.
@@ -58,7 +69,8 @@ func NewMember(config *rest.Config, namespace string, memory *apply.Memory) (*Me
 		return nil, fmt.Errorf("connect to the member: %w", err)
 	}
 	return &Member{
-		config: config, namespace: namespace, mapper: mapper, memory: memory, identities: map[string]*Identity{},
+		config: config, namespace: namespace, mapper: mapper, memory: memory,
+		identities: map[string]*Identity{}, accounts: map[string]account{},
 	}, nil
 }
 
@@ -79,16 +91,34 @@ func (m *Member) As(ctx context.Context, serviceAccount string) (*Identity, erro
 	if name == "" {
 		name = defaultServiceAccount
 	}
-	_, err = self.Clients.CoreV1().ServiceAccounts(m.namespace).Get(ctx, name, metav1.GetOptions{})
+	exists, err := m.hasAccount(ctx, self, name)
 	switch {
-	case err == nil:
-		return m.identity(name)
-	case !apierrors.IsNotFound(err):
+	case err != nil:
 		return nil, fmt.Errorf("get service account %s/%s: %w", m.namespace, name, err)
+	case exists:
+		return m.identity(name)
 	case serviceAccount != "":
 		return nil, fault.New(fault.Stalled, "ServiceAccountNotFound", "service account %s/%s does not exist", m.namespace, name)
 	}
 	return self, nil
+}
+
+func (m *Member) hasAccount(ctx context.Context, self *Identity, name string) (bool, error) {
+	m.mu.Lock()
+	known := m.accounts[name]
+	m.mu.Unlock()
+	now := time.Now()
+	if !known.asked.IsZero() && now.Sub(known.asked) < accountLife {
+		return known.exists, nil
+	}
+	_, err := self.Clients.CoreV1().ServiceAccounts(m.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.accounts[name] = account{exists: err == nil, asked: now}
+	return err == nil, nil
 }
 
 func (m *Member) identity(serviceAccount string) (*Identity, error) {

@@ -29,6 +29,8 @@ type Removal struct {
 	DeleteCRDResources bool
 	// DeleteNamespace deletes the release namespace afterwards.
 	DeleteNamespace bool
+	// Copies says that there may be copies of Secrets and ConfigMaps from the hub.
+	Copies bool
 	// Keep are objects that stay because somebody else has them now.
 	Keep map[manifest.Key]bool
 }
@@ -63,6 +65,11 @@ func (d *Deployer) uninstall(ctx context.Context, removal Removal) error {
 		}
 	}
 	d.member.memory.Forget(claim.SetHash)
+	if !removal.KeepResources && removal.Copies {
+		if err := d.removeCopies(ctx, self, removal.Record.BundleID, claim, nil); err != nil {
+			return err
+		}
+	}
 	if removal.DeleteNamespace && !removal.KeepResources {
 		return d.deleteNamespace(ctx, self, removal.Record.Namespace, claim)
 	}
