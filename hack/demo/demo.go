@@ -48,7 +48,7 @@ type demo struct {
 // run goes through the demo and stops everything in the end, whatever happened.
 func (d *demo) run(ctx context.Context) (err error) {
 	d.steps.Notify = newScreen(d.out).step
-	defer func() { err = errors.Join(err, d.stop(err == nil)) }()
+	defer func() { err = errors.Join(err, d.stop()) }()
 	if err := d.start(ctx); err != nil {
 		return err
 	}
@@ -157,17 +157,14 @@ func (d *demo) awaitReady(ctx context.Context, commit string) error {
 	})
 }
 
-// stop ends everything that was started; after a success only logs stay.
-func (d *demo) stop(succeeded bool) error {
+// stop ends everything that was started; only logs stay.
+func (d *demo) stop() error {
 	var failures []error
 	if d.sources != nil {
 		failures = append(failures, d.sources.Close())
 	}
 	if d.stack != nil {
-		failures = append(failures, d.stack.Stop())
-		if succeeded {
-			failures = append(failures, d.stack.RemoveData())
-		}
+		failures = append(failures, d.stack.Stop(), d.stack.RemoveData())
 	}
 	if err := os.Remove(d.home.stateFile()); !errors.Is(err, fs.ErrNotExist) {
 		failures = append(failures, err)
