@@ -31,11 +31,12 @@ type testFlags struct {
 func Test(s *session.Session) *cobra.Command {
 	f := &testFlags{}
 	command := &cobra.Command{
-		Use:        "test [PATH]",
-		Short:      "Match a bundle's targets to one cluster and print its objects",
-		Deprecated: "use `fleet explain` and `fleet render`, which apply the hub's rules.",
-		Args:       cobra.MaximumNArgs(1),
+		Use:    "test [PATH]",
+		Short:  "Match a bundle's targets to one cluster and print its objects (deprecated)",
+		Hidden: true,
+		Args:   cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			s.Warn("test is deprecated; fleet explain and fleet render apply the hub's rules")
 			dir := "."
 			if len(args) > 0 {
 				dir = args[0]
