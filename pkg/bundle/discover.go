@@ -26,11 +26,6 @@ type candidate struct {
 	from string
 }
 
-// nameParts is what the derived name is made from, beside the owner's name.
-func (c candidate) nameParts() string {
-	return path.Join(c.dir, strings.TrimSuffix(c.options, path.Ext(c.options)))
-}
-
 func (r *reader) candidates() ([]candidate, error) {
 	if len(r.req.Bundles) > 0 {
 		return r.listed(r.req.Bundles)

@@ -77,13 +77,10 @@ func HelmRelease(s string) string {
 }
 
 // Bundle returns the name of the bundle a GitRepo makes of a folder; the folder "." adds nothing.
-// With a file of options that is not fleet.yaml its name, without the extension, is the last part.
+// With a file of options that is not fleet.yaml its path in the folder, without the extension, is the
+// last part.
 func Bundle(repo, dir, optionsFile string) string {
-	option := strings.TrimSuffix(path.Base(optionsFile), path.Ext(optionsFile))
-	if optionsFile == "" {
-		option = ""
-	}
-	return HelmRelease(path.Join(repo, dir, option))
+	return HelmRelease(path.Join(repo, dir, strings.TrimSuffix(optionsFile, path.Ext(optionsFile))))
 }
 
 // ClusterNamespace returns the hub namespace that holds the BundleDeployments of a cluster.

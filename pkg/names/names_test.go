@@ -49,6 +49,7 @@ func TestBundle(t *testing.T) {
 		{"repo", ".", "", "repo"},
 		{"repo", "apps/web", "", "repo-apps-web"},
 		{"repo", "apps/web", "dev.yaml", "repo-apps-web-dev"},
+		{"repo", "apps/web", "setup/lunch.yaml", "repo-apps-web-setup-lunch"},
 		{"repo", "/apps/", "", "repo-apps"},
 	} {
 		if got := Bundle(test.repo, test.dir, test.options); got != test.want {

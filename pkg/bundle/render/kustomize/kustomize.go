@@ -70,7 +70,8 @@ func run(memory filesys.FileSystem, root, dir string) (out []byte, err error) {
 		}
 	}()
 	options := krusty.MakeDefaultOptions()
-	options.LoadRestrictions = types.LoadRestrictionsRootOnly
+	// The memory holds the bundle and nothing else, so a file beside the built folder is fine.
+	options.LoadRestrictions = types.LoadRestrictionsNone
 	options.PluginConfig = types.DisabledPluginConfig()
 	objects, err := krusty.MakeKustomizer(options).Run(memory, path.Join(root, dir))
 	if err != nil {

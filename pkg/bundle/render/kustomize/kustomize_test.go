@@ -40,7 +40,7 @@ func TestBuild(t *testing.T) {
 			"o", "", "ConfigMap p-a", ""},
 		"base above the bundle": {tree("kustomization.yaml", "resources: [../../base]\n", "../../base/kustomization.yaml", "resources: [a.yaml]\n", "../../base/a.yaml", configMap),
 			".", "", "ConfigMap a", ""},
-		"file above the folder": {tree("o/kustomization.yaml", "resources: [../a.yaml]\n", "a.yaml", configMap), "o", "", "", "is not in or below 'o'"},
+		"file above the folder": {tree("o/kustomization.yaml", "resources: [../a.yaml]\n", "a.yaml", configMap), "o", "", "ConfigMap a", ""},
 		"component": {tree("kustomization.yaml", "resources: [a.yaml]\ncomponents: [c]\n", "a.yaml", configMap,
 			"c/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnameSuffix: -c\n"), ".", "", "ConfigMap a-c", ""},
 		"input first":         {tree("kustomization.yaml", "resources: [a.yaml]\n", "a.yaml", configMap), ".", strings.ReplaceAll(configMap, "name: a", "name: input"), "ConfigMap input, ConfigMap a", ""},
