@@ -7,21 +7,19 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/connrotation"
 )
 
 // Connection is the way to the hub. Its client certificate can be replaced while it is used.
 type Connection struct {
 	config *rest.Config
-	dialer *connrotation.Dialer
-
-	mu          sync.RWMutex
-	certificate *tls.Certificate
+	// template is what transports are made with; the client certificate is added to it.
+	template *tls.Config
+	current  atomic.Pointer[http.Transport]
 }
 
 // Connect returns a connection for a credential. With a token instead of a certificate it cannot be
@@ -39,28 +37,13 @@ func Connect(credential Credential, userAgent string) (*Connection, error) {
 	if certificate == nil {
 		return &Connection{config: config}, nil
 	}
-	c := &Connection{certificate: certificate}
-	network := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
-	c.dialer = connrotation.NewDialer(network.DialContext)
 	roots, err := rootsFrom(config.CAData)
 	if err != nil {
 		return nil, err
 	}
-	transport := utilnet.SetTransportDefaults(&http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         c.dialer.DialContext,
-		TLSHandshakeTimeout: 10 * time.Second,
-		MaxIdleConnsPerHost: 25,
-		TLSClientConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12,
-			RootCAs:    roots,
-			ServerName: config.ServerName,
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				return c.current(), nil
-			},
-		},
-	})
-	c.config = &rest.Config{Host: config.Host, APIPath: config.APIPath, Transport: transport, UserAgent: userAgent, QPS: -1}
+	c := &Connection{template: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: config.ServerName}}
+	c.use(certificate)
+	c.config = &rest.Config{Host: config.Host, APIPath: config.APIPath, Transport: c, UserAgent: userAgent, QPS: -1}
 	return c, nil
 }
 
@@ -79,25 +62,42 @@ func rootsFrom(ca []byte) (*x509.CertPool, error) {
 // Config returns the config for clients of the hub.
 func (c *Connection) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Replace makes new requests use another credential's certificate. Connections made with the old one
-// are closed, so watches start again with the new one.
+// RoundTrip implements http.RoundTripper with the newest certificate.
+func (c *Connection) RoundTrip(request *http.Request) (*http.Response, error) {
+	return c.current.Load().RoundTrip(request)
+}
+
+// CloseIdleConnections closes connections that nothing uses.
+func (c *Connection) CloseIdleConnections() { c.current.Load().CloseIdleConnections() }
+
+// Replace makes new requests use another credential's certificate. What is under way ends as it would
+// have: watches, within the minutes for which an API server keeps one open.
 func (c *Connection) Replace(credential Credential) error {
 	certificate, err := credential.Certificate()
 	if err != nil {
 		return err
 	}
-	if certificate == nil || c.dialer == nil {
+	if certificate == nil || c.template == nil {
 		return fmt.Errorf("replace the identity of %s: only certificates can be replaced", c.config.Host)
 	}
-	c.mu.Lock()
-	c.certificate = certificate
-	c.mu.Unlock()
-	c.dialer.CloseAll()
+	if old := c.use(certificate); old != nil {
+		old.CloseIdleConnections()
+	}
 	return nil
 }
 
-func (c *Connection) current() *tls.Certificate {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.certificate
+// use makes a transport with the certificate the current one and returns the one before. A connection
+// bears the certificate it was made with, so a new certificate needs new connections.
+func (c *Connection) use(certificate *tls.Certificate) *http.Transport {
+	settings := c.template.Clone()
+	settings.Certificates = []tls.Certificate{*certificate}
+	network := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	return c.current.Swap(utilnet.SetTransportDefaults(&http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         network.DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 25,
+		IdleConnTimeout:     90 * time.Second,
+		TLSClientConfig:     settings,
+	}))
 }

@@ -51,6 +51,7 @@ type Renewer struct {
 // agent got another cluster, by a bootstrap Secret that was put there after its certificate had ended.
 func (r *Renewer) Run(ctx context.Context) error {
 	fraction := rand.Float64()
+	least := time.Duration(0) // between renewals, should the two clocks not agree
 	for {
 		certificate, err := r.Credential.Certificate()
 		if err != nil {
@@ -60,7 +61,8 @@ func (r *Renewer) Run(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		}
-		wait := max(RenewAt(certificate.Leaf, fraction).Sub(r.Clock.Now()), 0)
+		wait := max(RenewAt(certificate.Leaf, fraction).Sub(r.Clock.Now()), least)
+		least = retryRenew
 		if err := r.sleep(ctx, wait); err != nil {
 			return nil
 		}
@@ -72,9 +74,6 @@ func (r *Renewer) Run(ctx context.Context) error {
 			return err
 		case err != nil:
 			r.Joiner.Log.Error(err, "certificate not renewed", "ends", certificate.Leaf.NotAfter.UTC())
-			if err := r.sleep(ctx, retryRenew); err != nil {
-				return nil
-			}
 		}
 	}
 }
