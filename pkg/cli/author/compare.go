@@ -109,17 +109,13 @@ func (c *comparison) compare(key pairKey) (*change, error) {
 	if was && is && before.Err == nil && after.Err == nil && before.DeploymentID == after.DeploymentID {
 		return nil, nil
 	}
-	var old, now []*unstructured.Unstructured
-	var err error
-	if was {
-		if old, err = c.before.Objects(c.ctx, before); err != nil {
-			return nil, fmt.Errorf("before: %w", err)
-		}
+	old, err := objectsOf(c.ctx, c.before, before, was)
+	if err != nil {
+		return nil, fmt.Errorf("before: %w", err)
 	}
-	if is {
-		if now, err = c.after.Objects(c.ctx, after); err != nil {
-			return nil, fmt.Errorf("after: %w", err)
-		}
+	now, err := objectsOf(c.ctx, c.after, after, is)
+	if err != nil {
+		return nil, fmt.Errorf("after: %w", err)
 	}
 	objects, err := compareObjects(old, now)
 	if err != nil {
@@ -133,11 +129,19 @@ func (c *comparison) compare(key pairKey) (*change, error) {
 		found.What = "is removed"
 	case len(objects) > 0:
 		found.What = "changes"
-	case was && is:
+	default:
 		// The options differ in what shows in no object, and count for the deployment all the same.
 		found.What = "is deployed again with the same objects"
 	}
 	return found, nil
+}
+
+// objectsOf renders a pair; one that does not exist has no objects.
+func objectsOf(ctx context.Context, renderer *project.Renderer, pair project.Pair, exists bool) ([]*unstructured.Unstructured, error) {
+	if !exists {
+		return nil, nil
+	}
+	return renderer.Objects(ctx, pair)
 }
 
 func compareObjects(old, now []*unstructured.Unstructured) ([]objectChange, error) {

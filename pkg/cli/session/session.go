@@ -160,13 +160,11 @@ func Scheme() (*runtime.Scheme, error) {
 }
 
 // Warn prints a line for people, beside the data.
-func (s *Session) Warn(format string, args ...any) {
-	fmt.Fprintf(s.ErrOut, "warning: "+format+"\n", args...)
-}
+func (s *Session) Warn(format string, args ...any) { s.Say("warning: "+format, args...) }
 
-// Say prints a line for people, beside the data.
+// Say prints a line for people, beside the data. Whether anybody reads it changes nothing.
 func (s *Session) Say(format string, args ...any) {
-	fmt.Fprintf(s.ErrOut, format+"\n", args...)
+	_, _ = fmt.Fprintf(s.ErrOut, format+"\n", args...)
 }
 
 // ReadFile returns the content of a file, or of standard input for "-".

@@ -90,9 +90,8 @@ func (f *FS) ReadLink(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer opened.Close()
 	target, err := io.ReadAll(opened)
-	return string(target), err
+	return string(target), errors.Join(err, opened.Close())
 }
 
 func (f *FS) stat(op, name string) (info, error) {
@@ -187,18 +186,30 @@ type info struct {
 	hash plumbing.Hash
 }
 
-func (i info) Name() string       { return i.name }
-func (i info) Size() int64        { return i.size }
-func (i info) Mode() fs.FileMode  { return i.mode }
+// Name implements fs.FileInfo.
+func (i info) Name() string { return i.name }
+
+// Size implements fs.FileInfo.
+func (i info) Size() int64 { return i.size }
+
+// Mode implements fs.FileInfo.
+func (i info) Mode() fs.FileMode { return i.mode }
+
+// ModTime implements fs.FileInfo; git keeps no times.
 func (i info) ModTime() time.Time { return time.Time{} }
-func (i info) IsDir() bool        { return i.mode.IsDir() }
-func (i info) Sys() any           { return nil }
+
+// IsDir implements fs.FileInfo.
+func (i info) IsDir() bool { return i.mode.IsDir() }
+
+// Sys implements fs.FileInfo.
+func (i info) Sys() any { return nil }
 
 type file struct {
 	io.ReadCloser
 	info info
 }
 
+// Stat implements fs.File.
 func (f *file) Stat() (fs.FileInfo, error) { return f.info, nil }
 
 type folder struct {
@@ -206,13 +217,18 @@ type folder struct {
 	entries []fs.DirEntry
 }
 
+// Stat implements fs.File.
 func (f *folder) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *folder) Close() error               { return nil }
 
+// Close implements fs.File.
+func (f *folder) Close() error { return nil }
+
+// Read implements fs.File.
 func (f *folder) Read([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "read", Path: f.info.name, Err: errors.New("is a folder")}
 }
 
+// ReadDir implements fs.ReadDirFile.
 func (f *folder) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
 		rest := f.entries

@@ -1,0 +1,65 @@
+package stream
+
+import (
+	"strings"
+	"testing"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+func bundle() *fleet.Bundle {
+	b := &fleet.Bundle{}
+	b.SetGroupVersionKind(fleet.GroupVersion.WithKind("Bundle"))
+	b.Name = "b"
+	b.Spec.Helm = &fleet.HelmOptions{Values: &fleet.GenericMap{Data: map[string]any{
+		"big": int64(123456789012), "text": "1.10", "none": nil, "list": []any{int64(1), "---"},
+	}}}
+	b.Spec.Resources = []fleet.BundleResource{{Name: "a.yaml", Content: "a: 1\n---\nb: |\n  ---\n"}}
+	b.Status.ObservedGeneration = 3
+	return b
+}
+
+// What is written is read back the same: numbers keep their digits, texts stay texts.
+func TestRoundTrip(t *testing.T) {
+	text, err := Encode(bundle(), bundle())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, forbidden := range []string{"status", "creationTimestamp"} {
+		if strings.Contains(string(text), forbidden) {
+			t.Errorf("the stream holds %s:\n%s", forbidden, text)
+		}
+	}
+	objects, err := Decode("stream", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(objects.Bundles) != 2 {
+		t.Fatalf("%d bundles, want 2", len(objects.Bundles))
+	}
+	again, err := Encode(objects.Bundles[0], objects.Bundles[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(again) != string(text) {
+		t.Errorf("written again:\n%s\nwant\n%s", again, text)
+	}
+	if !strings.Contains(string(text), "big: 123456789012\n") || !strings.Contains(string(text), `text: "1.10"`) {
+		t.Errorf("values changed:\n%s", text)
+	}
+}
+
+func TestDecodeSaysWhere(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"not YAML":   {"a: b\n---\n{", "f.yaml, document 1 (line 1)"},
+		"wrong type": {"\napiVersion: fleet.cattle.io/v1alpha1\nkind: Bundle\nspec: 4\n", "f.yaml, document 1 (line 2): Bundle: "},
+	} {
+		if _, err := Decode("f.yaml", []byte(test.text)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	objects, err := Decode("f.yaml", []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"))
+	if err != nil || len(objects.Others) != 1 || objects.Others[0] != "Pod" {
+		t.Errorf("objects %+v, %v", objects, err)
+	}
+}
