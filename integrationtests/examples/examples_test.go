@@ -114,7 +114,7 @@ func (w *world) remove(ctx context.Context, t *testing.T, repo *fleet.GitRepo) {
 	defer cancel()
 	err := stack.Await(ctx, "the example is gone", func(ctx context.Context) error {
 		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(repo), &fleet.GitRepo{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("get GitRepo: %v", err)
+			return errors.Join(errors.New("the GitRepo is there"), err)
 		}
 		var left fleet.BundleDeploymentList
 		if err := w.Client.List(ctx, &left, client.MatchingLabels{fleet.RepoLabel: repo.Name}); err != nil {

@@ -17,7 +17,7 @@ import (
 type HelmRepo struct {
 	listener net.Listener
 	server   *http.Server
-	done     chan error
+	done     chan struct{}
 }
 
 // ServeCharts packages the charts in folders into dir and serves it as a Helm repository.
@@ -41,7 +41,7 @@ func ServeCharts(dir string, chartDirs ...string) (*HelmRepo, error) {
 	h := &HelmRepo{
 		listener: listener,
 		server:   &http.Server{Handler: http.FileServer(http.Dir(dir)), ReadHeaderTimeout: 10 * time.Second},
-		done:     make(chan error, 1),
+		done:     make(chan struct{}),
 	}
 	index, err := repo.IndexDirectory(dir, h.URL())
 	if err == nil {
@@ -52,7 +52,10 @@ func ServeCharts(dir string, chartDirs ...string) (*HelmRepo, error) {
 		_ = listener.Close()
 		return nil, fmt.Errorf("index a Helm repository: %w", err)
 	}
-	go func() { h.done <- h.server.Serve(listener) }()
+	go func() {
+		defer close(h.done)
+		_ = h.server.Serve(listener) // ends by Close
+	}()
 	return h, nil
 }
 
