@@ -41,6 +41,9 @@ var layers = map[string]layer{
 	"pkg/content/store":      edge,
 	"pkg/agent/diff":         pure,
 	"pkg/agent/health":       pure,
+	"pkg/agent/manifest":     pure,
+	"pkg/agent/apply":        edge,
+	"pkg/agent/hub":          edge,
 	"pkg/agent/helm":         edge,
 	"pkg/agent/live":         edge,
 	"pkg/agent/join":         edge,
@@ -57,7 +60,7 @@ var layers = map[string]layer{
 }
 
 // sides says which program a package belongs to; packages of the two sides meet in pure layers only.
-var hubSide = []string{"pkg/bundle/controller", "pkg/cluster/controller", "pkg/gitjob", "pkg/status/feed"}
+var hubSide = []string{"pkg/bundle/controller", "pkg/bundle/fetch", "pkg/cluster/controller", "pkg/gitjob", "pkg/status/feed"}
 
 // outsideWorld is what a pure package must not import.
 var outsideWorld = []string{
