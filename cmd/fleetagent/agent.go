@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/controller"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/join"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/version"
@@ -161,7 +162,7 @@ func (a *agent) serveCluster(ctx context.Context, credential join.Credential) er
 	if err != nil {
 		return err
 	}
-	hub, err := controller.NewHub(connection.Config(), credential.DeploymentNamespace)
+	reach, err := hub.New(connection.Config(), credential.DeploymentNamespace)
 	if err != nil {
 		return err
 	}
@@ -177,7 +178,7 @@ func (a *agent) serveCluster(ctx context.Context, credential join.Credential) er
 		AgentNamespace: a.settings.namespace, AgentScope: a.settings.agentScope, Log: a.log.WithName("helm"),
 	})
 	group, ctx := errgroup.WithContext(ctx)
-	loop, err := controller.New(ctx, hub, member, deployer, controller.Options{
+	loop, err := controller.New(ctx, reach, member, deployer, controller.Options{
 		AgentNamespace: a.settings.namespace, Workers: a.settings.workers, CollectEvery: a.settings.collectInterval,
 		Log: a.log.WithName("controller"),
 	})

@@ -26,6 +26,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/controller"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -103,7 +104,7 @@ func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	log := testr.NewWithOptions(w.t, testr.Options{LogTimestamp: true})
-	hub, err := controller.NewHub(w.hub.Admin().Config, w.namespace)
+	from, err := hub.New(w.hub.Admin().Config, w.namespace)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func (w *world) start() {
 	}
 	// The namespace on the hub tells the agents of this package's tests apart.
 	deployer := helm.NewDeployer(member, helm.Options{AgentNamespace: agentNamespace, AgentScope: w.namespace, Log: log})
-	loop, err := controller.New(ctx, hub, member, deployer, controller.Options{
+	loop, err := controller.New(ctx, from, member, deployer, controller.Options{
 		AgentNamespace: agentNamespace, Workers: 8, ConfirmAfter: time.Second, CollectEvery: 2 * time.Second, Log: log,
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/live"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -36,7 +37,7 @@ type Options struct {
 // Controller deploys the BundleDeployments of one cluster.
 type Controller struct {
 	options  Options
-	hub      *Hub
+	hub      *hub.Hub
 	member   *helm.Member
 	deployer *helm.Deployer
 	watcher  *live.Watcher
@@ -90,7 +91,7 @@ type failure struct {
 }
 
 // New returns a controller; Run starts it. Its watches on the member end with the context.
-func New(ctx context.Context, hub *Hub, member *helm.Member, deployer *helm.Deployer, options Options) (*Controller, error) {
+func New(ctx context.Context, from *hub.Hub, member *helm.Member, deployer *helm.Deployer, options Options) (*Controller, error) {
 	if options.Workers <= 0 {
 		options.Workers = 50
 	}
@@ -108,8 +109,8 @@ func New(ctx context.Context, hub *Hub, member *helm.Member, deployer *helm.Depl
 		return nil, err
 	}
 	c := &Controller{
-		options: options, hub: hub, member: member, deployer: deployer,
-		informer: cache.NewSharedIndexInformer(hub.listWatch(), &fleet.BundleDeployment{}, 0, cache.Indexers{}),
+		options: options, hub: from, member: member, deployer: deployer,
+		informer: cache.NewSharedIndexInformer(from.ListWatch(), &fleet.BundleDeployment{}, 0, cache.Indexers{}),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)),
 		handover: newHandover(), entries: map[string]*entry{}, bundles: map[string]string{},
@@ -225,7 +226,7 @@ func (c *Controller) forget(e *entry) {
 }
 
 func (c *Controller) cached(name string) (*fleet.BundleDeployment, error) {
-	item, found, err := c.informer.GetStore().GetByKey(c.hub.namespace + "/" + name)
+	item, found, err := c.informer.GetStore().GetByKey(c.hub.Namespace() + "/" + name)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -236,11 +237,9 @@ func (c *Controller) cached(name string) (*fleet.BundleDeployment, error) {
 	return deployment, nil
 }
 
-// trim drops what the agent does not read: the next options, which are half of the object.
 func trim(object any) (any, error) {
 	if deployment, ok := object.(*fleet.BundleDeployment); ok {
-		deployment.ManagedFields = nil
-		deployment.Spec.StagedOptions = fleet.BundleDeploymentOptions{}
+		hub.Trim(deployment)
 	}
 	return object, nil
 }

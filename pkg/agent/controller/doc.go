@@ -8,9 +8,8 @@
 // has lacked it and the hub has denied it twice. A failed or empty list removes nothing, and so does a
 // list that lacks more than half of what is deployed.
 //
-// Towards the hub it needs, in its own namespace: bundledeployments get, list, watch; their status get
-// and patch; secrets and configmaps get; and contents get. Patching bundledeployments (their finalizers) is tried where
-// a finalizer waits for the agent, and not missed where it is forbidden.
+// Patching bundledeployments (their finalizers) is tried where a finalizer waits for the agent, and not
+// missed where the hub forbids it.
 //
 // Start reading with Controller and reconcile.go.
 package controller

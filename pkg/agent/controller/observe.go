@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -15,25 +14,17 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/report"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 // observation is what one look at the member gave.
 type observation struct {
-	objects []sight
+	objects []report.Sight
 	// err says why nothing could be seen, or what correcting drift failed of.
 	err error
 	// pending means that something is not listed yet; there is nothing to tell before it is.
 	pending bool
-}
-
-// sight is one object of the release as it is seen.
-type sight struct {
-	desired *unstructured.Unstructured
-	live    *unstructured.Unstructured
-	verdict diff.Verdict
-	summary fleet.ObjectSummary
-	ready   bool
 }
 
 var job = schema.GroupKind{Group: "batch", Kind: "Job"}
@@ -56,29 +47,29 @@ func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.Bu
 	claim.Recorded = keys(e.record.Objects)
 	for _, desired := range e.record.Objects {
 		object := c.look(ctx, e, desired, identity.Writer, claim, rules, deployment.Spec.Options.IgnoreOptions)
-		seen.pending = seen.pending || object.verdict.Reason == notListed
+		seen.pending = seen.pending || object.Verdict.Reason == notListed
 		seen.objects = append(seen.objects, object)
 	}
 	return seen
 }
 
-func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.Unstructured, writer *apply.Writer, claim apply.Claim, rules diff.Rules, ignore *fleet.IgnoreOptions) sight {
-	seen := sight{desired: desired}
+func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.Unstructured, writer *apply.Writer, claim apply.Claim, rules diff.Rules, ignore *fleet.IgnoreOptions) report.Sight {
+	seen := report.Sight{Desired: desired}
 	live, unknown := c.find(ctx, e, desired, writer)
 	switch {
 	case unknown != "":
-		seen.verdict = diff.Verdict{State: diff.Unknown, Reason: unknown}
+		seen.Verdict = diff.Verdict{State: diff.Unknown, Reason: unknown}
 		return seen
 	case live == nil && (rules.Hides(desired) || isExpected(desired)):
-		seen.verdict, seen.ready = diff.Verdict{State: diff.InSync}, true
+		seen.Verdict, seen.Ready = diff.Verdict{State: diff.InSync}, true
 		return seen
 	case live == nil:
-		seen.verdict = diff.Verdict{State: diff.Missing}
+		seen.Verdict = diff.Verdict{State: diff.Missing}
 		return seen
 	}
-	seen.live = live
-	seen.verdict = writer.Compare(ctx, claim, desired, live, rules)
-	seen.summary, seen.ready = health.Of(live, ignore)
+	seen.Live = live
+	seen.Verdict = writer.Compare(ctx, claim, desired, live, rules)
+	seen.Summary, seen.Ready = health.Of(live, ignore)
 	return seen
 }
 
@@ -158,9 +149,9 @@ func (c *Controller) correct(ctx context.Context, e *entry, deployment *fleet.Bu
 	if wanted == nil || !wanted.Enabled || wants(deployment, e) {
 		return false
 	}
-	var drifted []sight
+	var drifted []report.Sight
 	for _, object := range seen.objects {
-		if object.verdict.State == diff.Modified || object.verdict.State == diff.Missing {
+		if object.Verdict.State == diff.Modified || object.Verdict.State == diff.Missing {
 			drifted = append(drifted, object)
 		}
 	}
@@ -199,7 +190,7 @@ func (c correction) delay() time.Duration {
 	return delay
 }
 
-func (c *Controller) restore(ctx context.Context, e *entry, deployment *fleet.BundleDeployment, drifted []sight, force bool) error {
+func (c *Controller) restore(ctx context.Context, e *entry, deployment *fleet.BundleDeployment, drifted []report.Sight, force bool) error {
 	identity, err := c.member.As(ctx, e.options.ServiceAccount)
 	if err != nil {
 		return err
@@ -208,7 +199,7 @@ func (c *Controller) restore(ctx context.Context, e *entry, deployment *fleet.Bu
 	claim.Recorded = keys(e.record.Objects)
 	var objects []*unstructured.Unstructured
 	for _, object := range drifted {
-		objects = append(objects, object.desired)
+		objects = append(objects, object.Desired)
 	}
 	if e.answered == nil {
 		e.answered = map[manifest.Key]*unstructured.Unstructured{}
@@ -223,16 +214,4 @@ func (c *Controller) restore(ctx context.Context, e *entry, deployment *fleet.Bu
 		}
 	}
 	return nil
-}
-
-// resourceStatus returns the entry of the deployment's list of resources.
-func (s sight) resourceStatus() fleet.BundleDeploymentResource {
-	resource := fleet.BundleDeploymentResource{
-		Kind: s.desired.GetKind(), APIVersion: s.desired.GetAPIVersion(),
-		Namespace: s.desired.GetNamespace(), Name: s.desired.GetName(),
-	}
-	if s.live != nil {
-		resource.CreatedAt = metav1.NewTime(s.live.GetCreationTimestamp().UTC())
-	}
-	return resource
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/depends"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -183,15 +184,15 @@ func sooner(a, b time.Duration) time.Duration {
 
 func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
 	c.setWaits(e, true) // before looking, so that what changes meanwhile wakes us
-	if err := c.awaitDependencies(deployment); err != nil {
+	if err := depends.Check(deployment, c.deployments()); err != nil {
 		return err
 	}
 	c.setWaits(e, false)
-	input, err := c.gather(ctx, deployment)
+	input, err := c.hub.Input(ctx, deployment)
 	if err != nil {
 		return err
 	}
-	copies, err := c.copies(ctx, deployment)
+	copies, err := c.hub.Copies(ctx, deployment)
 	if err != nil {
 		return err
 	}

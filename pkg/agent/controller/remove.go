@@ -77,9 +77,9 @@ func (c *Controller) finishDeleted(ctx context.Context, e *entry, deployment *fl
 	if !slices.Contains(deployment.Finalizers, fleet.BundleDeploymentFinalizer) {
 		return nil
 	}
-	current, err := c.hub.get(ctx, deployment.Name)
+	current, err := c.hub.Get(ctx, deployment.Name)
 	if err == nil {
-		err = c.hub.removeFinalizer(ctx, current, fleet.BundleDeploymentFinalizer)
+		err = c.hub.RemoveFinalizer(ctx, current, fleet.BundleDeploymentFinalizer)
 	}
 	if apierrors.IsForbidden(err) {
 		c.options.Log.V(1).Info("finalizer left to the hub", "bundledeployment", e.name)
@@ -93,7 +93,7 @@ func (c *Controller) finishDeleted(ctx context.Context, e *entry, deployment *fl
 
 // reconcileAbsent decides whether a release whose BundleDeployment is not listed has to go.
 func (c *Controller) reconcileAbsent(ctx context.Context, e *entry) (time.Duration, error) {
-	_, err := c.hub.get(ctx, e.name)
+	_, err := c.hub.Get(ctx, e.name)
 	switch {
 	case err == nil:
 		return time.Second, nil // it is there; the watch will tell of it
@@ -128,7 +128,7 @@ func (c *Controller) reconcileAbsent(ctx context.Context, e *entry) (time.Durati
 // holdBack says whether the hub's list is not to be believed: it is empty, or lacks more than half of
 // what is deployed.
 func (c *Controller) holdBack(ctx context.Context) (bool, error) {
-	empty, err := c.hub.isEmpty(ctx)
+	empty, err := c.hub.IsEmpty(ctx)
 	if err != nil {
 		return true, fmt.Errorf("confirm the list of deployments: %w", err)
 	}

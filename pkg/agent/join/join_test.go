@@ -32,7 +32,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/charts"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
-	"github.com/fairlead-dev/fairlead/pkg/agent/controller"
+	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/join"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	clustercontroller "github.com/fairlead-dev/fairlead/pkg/cluster/controller"
@@ -211,7 +211,7 @@ func TestRegistration(t *testing.T) {
 	if err := list(t.Context(), connection.Config(), s.workspace); !apierrors.IsForbidden(err) {
 		t.Errorf("list deployments of others: %v, want it forbidden", err)
 	}
-	if _, err := controller.NewHub(connection.Config(), credential.DeploymentNamespace); err != nil {
+	if _, err := hub.New(connection.Config(), credential.DeploymentNamespace); err != nil {
 		t.Error(err)
 	}
 	again, err := s.joiner().Ensure(t.Context(), time.Now())

@@ -1,4 +1,4 @@
-package controller
+package hub
 
 import (
 	"context"
@@ -27,8 +27,8 @@ type Hub struct {
 	clients   kubernetes.Interface
 }
 
-// NewHub returns a view of a cluster namespace on the hub.
-func NewHub(config *rest.Config, namespace string) (*Hub, error) {
+// New returns a view of a cluster namespace on the hub.
+func New(config *rest.Config, namespace string) (*Hub, error) {
 	scheme := runtime.NewScheme()
 	if err := fleet.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -48,22 +48,27 @@ func NewHub(config *rest.Config, namespace string) (*Hub, error) {
 	return &Hub{namespace: namespace, fleet: client, clients: clients}, nil
 }
 
-func (h *Hub) listWatch() cache.ListerWatcher {
+// ListWatch lists and watches the BundleDeployments of the cluster.
+func (h *Hub) ListWatch() cache.ListerWatcher {
 	return cache.NewListWatchFromClient(h.fleet, resourceName, h.namespace, fields.Everything())
 }
 
-func (h *Hub) get(ctx context.Context, name string) (*fleet.BundleDeployment, error) {
+// Get returns one BundleDeployment as the hub has it now.
+func (h *Hub) Get(ctx context.Context, name string) (*fleet.BundleDeployment, error) {
 	deployment := &fleet.BundleDeployment{}
 	err := h.fleet.Get().Namespace(h.namespace).Resource(resourceName).Name(name).Do(ctx).Into(deployment)
 	return deployment, err
 }
 
-// isEmpty asks whether the hub has no BundleDeployment at all for this cluster.
-func (h *Hub) isEmpty(ctx context.Context) (bool, error) {
+// IsEmpty asks whether the hub has no BundleDeployment at all for this cluster.
+func (h *Hub) IsEmpty(ctx context.Context) (bool, error) {
 	list := &fleet.BundleDeploymentList{}
 	err := h.fleet.Get().Namespace(h.namespace).Resource(resourceName).Param("limit", "1").Do(ctx).Into(list)
 	return len(list.Items) == 0, err
 }
+
+// Namespace returns the cluster's namespace on the hub.
+func (h *Hub) Namespace() string { return h.namespace }
 
 func (h *Hub) content(ctx context.Context, name string) (*fleet.Content, error) {
 	object := &fleet.Content{}
@@ -79,15 +84,16 @@ func (h *Hub) configMap(ctx context.Context, name string) (*corev1.ConfigMap, er
 	return h.clients.CoreV1().ConfigMaps(h.namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-func (h *Hub) patchStatus(ctx context.Context, name string, patch []byte) (*fleet.BundleDeployment, error) {
+// PatchStatus changes the status of a BundleDeployment and returns the object.
+func (h *Hub) PatchStatus(ctx context.Context, name string, patch []byte) (*fleet.BundleDeployment, error) {
 	deployment := &fleet.BundleDeployment{}
 	err := h.fleet.Patch(types.MergePatchType).Namespace(h.namespace).Resource(resourceName).
 		Name(name).SubResource("status").Body(patch).Do(ctx).Into(deployment)
 	return deployment, err
 }
 
-// removeFinalizer takes one finalizer off; the version guards against another writer of the list.
-func (h *Hub) removeFinalizer(ctx context.Context, deployment *fleet.BundleDeployment, finalizer string) error {
+// RemoveFinalizer takes one finalizer off; the version guards against another writer of the list.
+func (h *Hub) RemoveFinalizer(ctx context.Context, deployment *fleet.BundleDeployment, finalizer string) error {
 	kept := []string{}
 	for _, other := range deployment.Finalizers {
 		if other != finalizer {
@@ -102,4 +108,10 @@ func (h *Hub) removeFinalizer(ctx context.Context, deployment *fleet.BundleDeplo
 	}
 	return h.fleet.Patch(types.MergePatchType).Namespace(h.namespace).Resource(resourceName).
 		Name(deployment.Name).Body(patch).Do(ctx).Error()
+}
+
+// Trim drops what the agent does not read: the next options, which are half of the object.
+func Trim(deployment *fleet.BundleDeployment) {
+	deployment.ManagedFields = nil
+	deployment.Spec.StagedOptions = fleet.BundleDeploymentOptions{}
 }

@@ -1,0 +1,9 @@
+// Package hub is the agent's way to read from and report to the hub: the BundleDeployments of its
+// cluster's namespace, the contents they name, and the values and copies beside them. What is not there
+// yet, or belongs to another version, is an error of class fault.Waiting.
+//
+// It needs, in that namespace: bundledeployments get, list, watch; their status get and patch; secrets
+// and configmaps get; and contents get. It decides nothing.
+//
+// Start reading with Hub and Hub.Input.
+package hub

@@ -1,0 +1,123 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+)
+
+// Reasons of waiting.
+const (
+	ReasonWaitingForContent = "WaitingForContent"
+	ReasonWaitingForValues  = "WaitingForValues"
+)
+
+// Keys of the values Secret.
+const (
+	valuesKey       = "values"
+	stagedValuesKey = "stagedValues"
+)
+
+// Input reads everything a deployment needs from the hub.
+func (h *Hub) Input(ctx context.Context, deployment *fleet.BundleDeployment) (render.Input, error) {
+	input := render.Input{
+		BundleID: deployment.Name, Commit: deployment.Labels[fleet.CommitLabel],
+		Options: *deployment.Spec.Options.DeepCopy(),
+	}
+	if deployment.Spec.OCIContents {
+		return input, fault.New(fault.Stalled, "OCIContents", "contents in a registry cannot be read by this agent; store them on the hub")
+	}
+	input.ManifestID, _, _ = strings.Cut(deployment.Spec.DeploymentID, ":")
+	stored, err := h.content(ctx, input.ManifestID)
+	if apierrors.IsNotFound(err) {
+		return input, fault.New(fault.Waiting, ReasonWaitingForContent, "content %s is not on the hub yet", input.ManifestID)
+	}
+	if err != nil {
+		return input, fmt.Errorf("get content %s: %w", input.ManifestID, err)
+	}
+	if input.Manifest, err = content.Load(stored); err != nil {
+		return input, fault.Wrap(fault.Stalled, "InvalidContent", err)
+	}
+	return input, h.readValues(ctx, deployment, &input.Options)
+}
+
+// Copies reads the Secrets and ConfigMaps that the hub has put next to the deployment for the member.
+func (h *Hub) Copies(ctx context.Context, deployment *fleet.BundleDeployment) ([]*unstructured.Unstructured, error) {
+	var copies []*unstructured.Unstructured
+	for _, wanted := range deployment.Spec.Options.DownstreamResources {
+		var object runtime.Object
+		var err error
+		switch strings.ToLower(wanted.Kind) {
+		case "secret":
+			var secret *corev1.Secret
+			if secret, err = h.secret(ctx, wanted.Name); err == nil {
+				object = &corev1.Secret{Data: secret.Data, Type: secret.Type}
+			}
+		case "configmap":
+			var configMap *corev1.ConfigMap
+			if configMap, err = h.configMap(ctx, wanted.Name); err == nil {
+				object = &corev1.ConfigMap{Data: configMap.Data, BinaryData: configMap.BinaryData}
+			}
+		default:
+			err = fault.New(fault.Stalled, "InvalidDownstreamResource", "downstreamResources: kind %q is neither Secret nor ConfigMap", wanted.Kind)
+		}
+		if apierrors.IsNotFound(err) {
+			return nil, fault.New(fault.Waiting, ReasonWaitingForContent, "%s %s is not on the hub yet", wanted.Kind, wanted.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("get %s %s: %w", wanted.Kind, wanted.Name, err)
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, err
+		}
+		made := &unstructured.Unstructured{Object: content}
+		made.SetAPIVersion("v1")
+		made.SetKind(map[bool]string{true: "Secret", false: "ConfigMap"}[strings.EqualFold(wanted.Kind, "secret")])
+		made.SetName(wanted.Name)
+		copies = append(copies, made)
+	}
+	return copies, nil
+}
+
+// readValues puts the values from the deployment's Secret into the options. A Secret that does not fit
+// the hash is older or newer than the deployment: the right pair is on its way.
+func (h *Hub) readValues(ctx context.Context, deployment *fleet.BundleDeployment, options *fleet.BundleDeploymentOptions) error {
+	if deployment.Spec.ValuesHash == "" {
+		return nil
+	}
+	secret, err := h.secret(ctx, deployment.Name)
+	if apierrors.IsNotFound(err) {
+		return fault.New(fault.Waiting, ReasonWaitingForValues, "the values are not on the hub yet")
+	}
+	if err != nil {
+		return fmt.Errorf("get values of %s: %w", deployment.Name, err)
+	}
+	values := secret.Data[valuesKey]
+	if content.DeploymentValuesHash(values, secret.Data[stagedValuesKey]) != deployment.Spec.ValuesHash {
+		return fault.New(fault.Waiting, ReasonWaitingForValues, "the values on the hub belong to another version of the deployment")
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	if options.Helm == nil {
+		options.Helm = &fleet.HelmOptions{}
+	}
+	options.Helm.Values = &fleet.GenericMap{}
+	if err := json.Unmarshal(values, options.Helm.Values); err != nil {
+		// The decoder's message may quote a value.
+		return fault.New(fault.Stalled, "InvalidValues", "the values on the hub are no JSON object")
+	}
+	return nil
+}
