@@ -54,7 +54,8 @@ type Snapshot struct {
 	// Rollup is nil while the deployments are not counted yet: then the stored numbers stay.
 	Rollup *status.Rollup
 	Now    time.Time
-	// LastSeenEvery is how old the stored last-seen time may get before a renewal writes a new one.
+	// LastSeenEvery is how old the stored last-seen time may get before a renewal writes a new one; 0 lets it
+	// get as old as it likes.
 	LastSeenEvery time.Duration
 }
 
@@ -104,7 +105,7 @@ func lastSeenIsNews(s Snapshot, phase fleet.ClusterPhase) bool {
 		return false // an upstream agent writes the time itself; a restarted hub has heard nothing yet
 	}
 	return stored.IsZero() || phase != s.Cluster.Status.Phase && seen.Sub(stored) >= time.Second ||
-		seen.Sub(stored) >= s.LastSeenEvery
+		s.LastSeenEvery > 0 && seen.Sub(stored) >= s.LastSeenEvery
 }
 
 // liveness is what is shown in place of the deployments' state when no agent reports it.

@@ -104,6 +104,19 @@ func TestLastSeenIsWrittenSeldom(t *testing.T) {
 	}
 }
 
+func TestLastSeenIsOnlyWrittenOnComingAndGoingByDefault(t *testing.T) {
+	for phase, want := range map[fleet.ClusterPhase]time.Time{
+		fleet.ClusterReady:   noon.Add(-time.Hour),
+		fleet.ClusterUnknown: noon,
+	} {
+		snapshot := Snapshot{Cluster: stored(phase, noon.Add(-time.Hour)), Namespace: "n", Report: &Report{}, Now: noon,
+			Heartbeat: Heartbeat{Seen: noon, Interval: 15 * time.Second, Fresh: 4}}
+		if got := Status(snapshot).Agent.LastSeen.Time; !got.Equal(want) {
+			t.Errorf("%s: last seen %v, want %v", phase, got, want)
+		}
+	}
+}
+
 func TestStoredNumbersStayUntilAllIsCounted(t *testing.T) {
 	cluster := stored(fleet.ClusterReady, noon)
 	cluster.Status.Summary = fleet.BundleSummary{Ready: 3, DesiredReady: 4, NotReady: 1}

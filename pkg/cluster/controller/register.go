@@ -45,7 +45,8 @@ type Options struct {
 	Workers int
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
-	// LastSeenEvery is how often a healthy cluster's last-seen time is written; 5 minutes if 0.
+	// LastSeenEvery is how often a healthy cluster's last-seen time is written; with 0 it is written only
+	// when a cluster comes or goes, so that a healthy fleet causes no writes but its leases.
 	LastSeenEvery time.Duration
 	// DeletionGrace is how long a deleted Cluster waits for an agent that answers to uninstall what it
 	// deployed; 5 minutes if 0. An agent that does not answer is not waited for.
@@ -62,7 +63,6 @@ type Options struct {
 const (
 	clusterByNamespace   = "fleet.cluster/namespace"
 	defaultWorkers       = 4
-	defaultLastSeenEvery = 5 * time.Minute
 	defaultDeletionGrace = 5 * time.Minute
 )
 
@@ -75,9 +75,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.LastSeenEvery == 0 {
-		o.LastSeenEvery = defaultLastSeenEvery
 	}
 	if o.DeletionGrace == 0 {
 		o.DeletionGrace = defaultDeletionGrace
