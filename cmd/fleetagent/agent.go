@@ -190,7 +190,8 @@ func (a *agent) serveCluster(ctx context.Context, credential join.Credential) er
 		Interval: a.heartbeatInterval(), AgentVersion: version.Version, AgentNamespace: a.settings.namespace,
 		KubernetesVersion: a.kubernetesVersion, Clock: clock.RealClock{}, Log: a.log.WithName("heartbeat"),
 	}
-	renewer := &join.Renewer{Joiner: a.joiner(), Connection: connection, Credential: credential, Clock: clock.RealClock{}}
+	renewer := join.NewRenewer(a.joiner(), connection, credential, clock.RealClock{})
+	heartbeat.Refused = renewer.Refused
 	group.Go(func() error { return loop.Run(ctx) })
 	group.Go(func() error { return renewer.Run(ctx) })
 	group.Go(func() error {

@@ -40,8 +40,10 @@ type Heartbeat struct {
 	// AgentVersion and AgentNamespace are reported; KubernetesVersion is asked for before each renewal.
 	AgentVersion, AgentNamespace string
 	KubernetesVersion            func() string
-	Clock                        clock.Clock
-	Log                          logr.Logger
+	// Refused is called when the hub does not know the identity any more; nil ignores that.
+	Refused func()
+	Clock   clock.Clock
+	Log     logr.Logger
 }
 
 // Run renews the Lease at once and then every interval, until the context ends.
@@ -61,6 +63,9 @@ func (h *Heartbeat) Run(ctx context.Context) {
 			h.Log.Error(err, "the hub does not hear the agent")
 		case err == nil && failing:
 			h.Log.Info("the hub hears the agent again")
+		}
+		if (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)) && h.Refused != nil {
+			h.Refused()
 		}
 		failing = err != nil
 		timer.Reset(h.Interval - rand.N(h.Interval/10+1))

@@ -301,7 +301,7 @@ func TestRenewal(t *testing.T) {
 	moved.by.Store(int64(time.Until(certificate.Leaf.NotAfter) - time.Hour))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	renewer := &join.Renewer{Joiner: s.joiner(), Connection: connection, Credential: *credential, Clock: moved}
+	renewer := join.NewRenewer(s.joiner(), connection, *credential, moved)
 	go func() { done <- renewer.Run(ctx) }()
 	kubetest.Eventually(t, "the certificate is renewed", func(ctx context.Context) error {
 		stored, err := join.Load(ctx, s.kube.Clients(), s.namespace)
@@ -315,6 +315,51 @@ func TestRenewal(t *testing.T) {
 	}
 	cancel()
 	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A hub that has forgotten the agent refuses it; with a new bootstrap Secret the running agent gets a new
+// identity.
+func TestRefusedIdentity(t *testing.T) {
+	s := newSite(t)
+	s.offer("token")
+	credential, err := s.joiner().Ensure(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection, err := join.Connect(*credential, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	renewer := join.NewRenewer(s.joiner(), connection, *credential, clock.RealClock{})
+	go func() { done <- renewer.Run(ctx) }()
+	var member fleet.Cluster
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.workspace, Name: credential.ClusterName}, &member); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.Delete(t.Context(), &member); err != nil {
+		t.Fatal(err)
+	}
+	kubetest.Eventually(t, "the cluster is gone and refuses the agent", func(ctx context.Context) error {
+		err := s.client.Get(ctx, client.ObjectKeyFromObject(&member), &member)
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("still there: %v", err)
+		}
+		if err := list(ctx, connection.Config(), credential.DeploymentNamespace); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("not refused: %v", err)
+		}
+		return nil
+	})
+	s.offer("second")
+	renewer.Refused()
+	kubetest.Eventually(t, "the agent has an identity again", func(ctx context.Context) error {
+		return list(ctx, connection.Config(), credential.DeploymentNamespace)
+	})
+	cancel()
+	if err := <-done; err != nil && !errors.Is(err, join.ErrMoved) {
 		t.Error(err)
 	}
 }

@@ -45,6 +45,22 @@ type Renewer struct {
 	Connection *Connection
 	Credential Credential
 	Clock      clock.Clock
+
+	refused chan struct{}
+}
+
+// NewRenewer returns a renewer.
+func NewRenewer(joiner *Joiner, connection *Connection, credential Credential, clock clock.Clock) *Renewer {
+	return &Renewer{Joiner: joiner, Connection: connection, Credential: credential, Clock: clock, refused: make(chan struct{}, 1)}
+}
+
+// Refused tells the renewer that the hub does not know the identity any more, as after a restore. If
+// there is a bootstrap Secret by then, the agent registers again.
+func (r *Renewer) Refused() {
+	select {
+	case r.refused <- struct{}{}:
+	default:
+	}
 }
 
 // Run renews the certificate whenever it is time, until the context ends. It returns ErrMoved when the
@@ -63,10 +79,11 @@ func (r *Renewer) Run(ctx context.Context) error {
 		}
 		wait := max(RenewAt(certificate.Leaf, fraction).Sub(r.Clock.Now()), least)
 		least = retryRenew
-		if err := r.sleep(ctx, wait); err != nil {
+		refused, err := r.sleep(ctx, wait)
+		if err != nil {
 			return nil
 		}
-		err = r.replace(ctx)
+		err = r.replace(ctx, refused)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -78,21 +95,23 @@ func (r *Renewer) Run(ctx context.Context) error {
 	}
 }
 
-func (r *Renewer) sleep(ctx context.Context, wait time.Duration) error {
+func (r *Renewer) sleep(ctx context.Context, wait time.Duration) (refused bool, err error) {
 	timer := r.Clock.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	case <-timer.C():
-		return nil
+		return false, nil
+	case <-r.refused:
+		return true, nil
 	}
 }
 
-func (r *Renewer) replace(ctx context.Context) error {
+func (r *Renewer) replace(ctx context.Context, refused bool) error {
 	var renewed *Credential
 	var err error
-	if r.Credential.expired(r.Clock.Now()) {
+	if refused || r.Credential.expired(r.Clock.Now()) {
 		renewed, err = r.Joiner.Ensure(ctx, r.Clock.Now())
 		if err == nil && renewed.expired(r.Clock.Now()) {
 			err = fault.New(fault.Stalled, "CertificateExpired",
@@ -103,6 +122,9 @@ func (r *Renewer) replace(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if refused && string(renewed.Kubeconfig) == string(r.Credential.Kubeconfig) {
+		return nil // nothing to register with yet
 	}
 	if renewed.DeploymentNamespace != r.Credential.DeploymentNamespace {
 		return ErrMoved
