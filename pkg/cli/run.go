@@ -128,6 +128,7 @@ func EnvironmentFrom(lookup func(name string) string) session.Environment {
 		Namespace:       lookup("NAMESPACE"),
 		Commit:          lookup("COMMIT"),
 		HelmUsername:    lookup("HELM_USERNAME"),
+		KnownHosts:      lookup("FLEET_KNOWN_HOSTS"),
 		ConflictRetries: lookup("FLEET_APPLY_CONFLICT_RETRIES"),
 		Concurrency:     lookup("FLEET_BUNDLE_CREATION_MAX_CONCURRENCY"),
 		JSONErrors:      switchedOn("FLEET_JSON_OUTPUT"),

@@ -136,7 +136,7 @@ func (f *flags) readBundle(s *session.Session, name string) (*bundle.Result, err
 		if object.Name == "" {
 			return nil, session.Usage("the Bundle in %s has no name, and none is given", f.file)
 		}
-		object.Namespace = s.Namespace(orElse(object.Namespace, session.LocalNamespace))
+		object.Namespace = s.NamespaceOf(object.Namespace)
 		f.override(object, name, targets)
 		result.Bundles = append(result.Bundles, bundle.Bundle{Object: object, File: f.file})
 	}

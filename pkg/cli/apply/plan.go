@@ -26,7 +26,7 @@ func decide(wanted, current *fleet.Bundle) (action, error) {
 		return create, nil
 	case !current.DeletionTimestamp.IsZero():
 		return "", fault.New(fault.Waiting, "BundleTerminating", "bundle %s/%s is still being deleted; apply again once it is gone", wanted.Namespace, wanted.Name)
-	case current.Labels[fleet.RepoLabel] != wanted.Labels[fleet.RepoLabel]:
+	case current.Labels[fleet.RepoLabel] != wanted.Labels[fleet.RepoLabel], current.Labels[fleet.HelmOpLabel] != wanted.Labels[fleet.HelmOpLabel]:
 		return "", fault.New(fault.Stalled, "BundleOwnedByOther", "bundle %s/%s exists and belongs to %s; rename the folder, set name: in its fleet.yaml, or delete that bundle",
 			wanted.Namespace, wanted.Name, owner(current))
 	}

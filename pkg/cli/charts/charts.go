@@ -35,7 +35,7 @@ func (c *Flags) Add(set *pflag.FlagSet, env session.Environment) {
 
 // credentials returns those for a bundle's folder. Files that do not exist are ignored, as in upstream:
 // they are mounted from Secrets that may be missing.
-func (c *Flags) credentials() (func(path string) fetch.Credentials, error) {
+func (c *Flags) credentials(env session.Environment) (func(path string) fetch.Credentials, error) {
 	byPath, err := optionalFile(c.byPathFile)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (c *Flags) credentials() (func(path string) fetch.Credentials, error) {
 	if byPath != nil {
 		return fetch.CredentialsByPath(byPath)
 	}
-	credentials := fetch.Credentials{URLRegex: c.urlRegex, BasicHTTP: c.basicHTTP, InsecureSkipTLSVerify: c.insecureSkipTLS}
+	credentials := fetch.Credentials{KnownHosts: env.KnownHosts, URLRegex: c.urlRegex, BasicHTTP: c.basicHTTP, InsecureSkipTLSVerify: c.insecureSkipTLS}
 	password, err := optionalFile(c.passwordFile)
 	if err != nil {
 		return nil, err
@@ -52,6 +52,9 @@ func (c *Flags) credentials() (func(path string) fetch.Credentials, error) {
 		credentials.Username, credentials.Password = c.username, strings.TrimSuffix(string(password), "\n")
 	}
 	if credentials.CABundle, err = optionalFile(c.caFile); err != nil {
+		return nil, err
+	}
+	if credentials.SSHKey, err = optionalFile(c.sshKeyFile); err != nil {
 		return nil, err
 	}
 	return func(string) fetch.Credentials { return credentials }, nil
@@ -72,10 +75,12 @@ func optionalFile(name string) ([]byte, error) {
 }
 
 // Source returns where charts come from. Close it.
-func (c *Flags) Source(env session.Environment) (*fetch.Source, error) {
-	credentials, err := c.credentials()
+func (c *Flags) Source(env session.Environment) (*Source, error) {
+	credentials, err := c.credentials(env)
 	if err != nil {
 		return nil, err
 	}
-	return fetch.New(fetch.Options{Proxy: env.Proxy}).Source(credentials), nil
+	checkouts := &checkouts{}
+	fetcher := fetch.New(fetch.Options{Proxy: env.Proxy, Git: checkouts.open})
+	return &Source{Source: fetcher.Source(credentials), git: checkouts}, nil
 }

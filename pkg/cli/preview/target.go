@@ -61,10 +61,7 @@ func (f *targetFlags) run(ctx context.Context, s *session.Session) error {
 	}
 	var namespaces []string
 	for _, bundle := range objects.Bundles {
-		if bundle.Namespace == "" {
-			bundle.Namespace = session.LocalNamespace
-		}
-		bundle.Namespace = s.Namespace(bundle.Namespace)
+		bundle.Namespace = s.NamespaceOf(bundle.Namespace)
 		namespaces = append(namespaces, bundle.Namespace)
 	}
 	known, err := inventory.Load(ctx, s, f.clusters, namespaces...)

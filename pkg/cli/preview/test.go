@@ -10,8 +10,8 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
-	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
+	"github.com/fairlead-dev/fairlead/pkg/cli/charts"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 	"github.com/fairlead-dev/fairlead/pkg/cli/stream"
 	"github.com/fairlead-dev/fairlead/pkg/content"
@@ -115,12 +115,15 @@ func (f *testFlags) read(ctx context.Context, s *session.Session, dir string) (*
 		}
 		return objects.Bundles[0], nil
 	}
-	charts := fetch.New(fetch.Options{Proxy: s.Env.Proxy}).Source(nil)
-	defer charts.Close()
+	source, err := (&charts.Flags{}).Source(s.Env)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
 	result, err := bundle.Read(ctx, os.DirFS(dir), bundle.Request{
 		Name: "test", Namespace: s.Namespace(session.LocalNamespace),
 		Bundles: []fleet.BundlePath{{Base: ".", Options: f.file}}, Unrestricted: true, InlineValues: true, ImageScans: true,
-	}, charts)
+	}, source)
 	if err != nil {
 		return nil, err
 	}

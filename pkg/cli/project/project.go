@@ -64,7 +64,7 @@ func (f *Flags) Request(s *session.Session, dir string) (bundle.Request, error) 
 			return request, err
 		}
 		request = bundle.RequestFor(repo, "")
-		request.Namespace = s.Namespace(repo.Namespace)
+		request.Namespace = s.NamespaceOf(repo.Namespace)
 	}
 	if f.name != "" {
 		request.Name = f.name
@@ -96,11 +96,7 @@ func readGitRepo(s *session.Session, file string) (*fleet.GitRepo, error) {
 	if len(objects.GitRepos) != 1 {
 		return nil, fmt.Errorf("read GitRepo: %s holds %d GitRepos, want one", file, len(objects.GitRepos))
 	}
-	repo := objects.GitRepos[0]
-	if repo.Namespace == "" {
-		repo.Namespace = session.LocalNamespace
-	}
-	return repo, nil
+	return objects.GitRepos[0], nil
 }
 
 // Read reads a tree. With a result, the error is about bundles that are missing in it.

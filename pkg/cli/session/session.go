@@ -37,6 +37,8 @@ type Environment struct {
 	Commit string
 	// HelmUsername stands in for --username (HELM_USERNAME).
 	HelmUsername string
+	// KnownHosts are the SSH host keys to trust for charts from git (FLEET_KNOWN_HOSTS).
+	KnownHosts string
 	// ConflictRetries is how often a write is tried when others write too (FLEET_APPLY_CONFLICT_RETRIES).
 	ConflictRetries string
 	// Concurrency bounds the writes at one time (FLEET_BUNDLE_CREATION_MAX_CONCURRENCY).
@@ -55,6 +57,7 @@ type Session struct {
 	Now func() time.Time
 
 	config *genericclioptions.ConfigFlags
+	saying sync.Mutex
 	once   sync.Once
 	client client.WithWatch
 	err    error
@@ -86,6 +89,18 @@ func (s *Session) Namespace(fallback string) string {
 		return s.Env.Namespace
 	}
 	return fallback
+}
+
+// NamespaceOf returns the namespace for an object from a file: the one that the command line names, else the
+// object's own, else the one bundles go to.
+func (s *Session) NamespaceOf(own string) string {
+	if s.config.Namespace != nil && *s.config.Namespace != "" {
+		return *s.config.Namespace
+	}
+	if own != "" {
+		return own
+	}
+	return s.Namespace(LocalNamespace)
 }
 
 // Workspace returns the namespace to look at: the one that is named, else that of the kubeconfig's
@@ -164,6 +179,8 @@ func (s *Session) Warn(format string, args ...any) { s.Say("warning: "+format, a
 
 // Say prints a line for people, beside the data. Whether anybody reads it changes nothing.
 func (s *Session) Say(format string, args ...any) {
+	s.saying.Lock()
+	defer s.saying.Unlock()
 	_, _ = fmt.Fprintf(s.ErrOut, format+"\n", args...)
 }
 

@@ -92,3 +92,22 @@ func TestRESTConfig(t *testing.T) {
 		})
 	}
 }
+
+func TestNamespaceOf(t *testing.T) {
+	env := Environment{Namespace: "env"}
+	for name, test := range map[string]struct {
+		env  Environment
+		args []string
+		own  string
+		want string
+	}{
+		"flag":        {env, []string{"-n", "flag"}, "own", "flag"},
+		"own":         {env, nil, "own", "own"},
+		"environment": {env, nil, "", "env"},
+		"nothing":     {Environment{}, nil, "", LocalNamespace},
+	} {
+		if got := open(t, test.env, test.args...).NamespaceOf(test.own); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
