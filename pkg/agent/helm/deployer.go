@@ -178,7 +178,9 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 	}
 	deployed, err := d.run(ctx, writer, records, built, input, resume)
 	if err != nil {
-		return Outcome{}, explain(err)
+		// Helm's own rollback of an atomic upgrade knows no bound.
+		trimErr := trimHistory(records, built.Name, settingsOf(input.Options).maxHistory)
+		return Outcome{}, errors.Join(explain(err), trimErr)
 	}
 	return d.outcome(deployed, writer)
 }

@@ -81,6 +81,29 @@ func history(records *storage.Storage, name string) ([]*release.Release, error) 
 	return revisions, nil
 }
 
+// trimHistory deletes the oldest revisions beyond the bound; what is deployed stays.
+func trimHistory(records *storage.Storage, name string, most int) error {
+	revisions, err := history(records, name)
+	if err != nil {
+		return err
+	}
+	excess := len(revisions) - most
+	for _, revision := range revisions {
+		if excess <= 0 {
+			break
+		}
+		if revision.Info.Status == release.StatusDeployed {
+			continue
+		}
+		_, err := records.Delete(name, revision.Version)
+		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+			return fmt.Errorf("trim history of release %s: %w", name, err)
+		}
+		excess--
+	}
+	return nil
+}
+
 // recordOf reads a stored revision.
 func (d *Deployer) recordOf(revision *release.Release) (Record, error) {
 	record := Record{

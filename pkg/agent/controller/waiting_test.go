@@ -1,0 +1,83 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+)
+
+func stuck(label string) string {
+	return `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: stuck, labels: {step: "` + label + `"}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: stuck}}
+  template:
+    metadata: {labels: {app: stuck}}
+    spec: {nodeSelector: {nowhere: "true"}, containers: [{name: a, image: none}]}
+`
+}
+
+// An atomic upgrade that does not become ready goes back to what ran before; the id stays the old one's.
+func TestAtomicUpgrade(t *testing.T) {
+	w := newWorld(t)
+	options := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Atomic: true, TimeoutSeconds: 20}}
+	first := w.put("atom", bundle{files: map[string]string{"a.yaml": configMap("atom", "a", "1")}, options: options})
+	w.until("atom", fleet.Ready)
+	options = fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Atomic: true, TimeoutSeconds: 2}}
+	w.put("atom", bundle{files: map[string]string{"a.yaml": configMap("atom", "a", "2") + "---\n" + stuck("1")}, options: options})
+	failed := w.until("atom", fleet.ErrApplied)
+	if failed.Status.AppliedDeploymentID != first {
+		t.Errorf("applied %q, want the first, %q", failed.Status.AppliedDeploymentID, first)
+	}
+	if message := status.MessageOf(failed); !strings.Contains(message, "stuck") {
+		t.Errorf("message does not name what was waited for: %q", message)
+	}
+	kubetest.Eventually(t, "what ran before runs again", func(ctx context.Context) error {
+		live, err := w.configMap("atom")
+		if err == nil && live.Data["a"] != "1" {
+			err = fmt.Errorf("data %v", live.Data)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := w.memberClients().AppsV1().Deployments(w.target).Get(ctx, "stuck", metav1.GetOptions{}); err == nil {
+			return fmt.Errorf("the deployment is still there")
+		}
+		return nil
+	})
+	if got := w.revisions("atom"); len(got) > 2 {
+		t.Errorf("history %v", got)
+	}
+	w.put("atom", bundle{files: map[string]string{"a.yaml": configMap("atom", "a", "3")}})
+	w.until("atom", fleet.Ready)
+}
+
+// What cannot be changed in place is replaced with helm.force, and refused without.
+func TestImmutableFields(t *testing.T) {
+	w := newWorld(t)
+	job := func(image string) map[string]string {
+		return map[string]string{"a.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  template:\n    spec: {restartPolicy: Never, containers: [{name: a, image: " + image + "}]}\n"}
+	}
+	w.put("once", bundle{files: job("one")})
+	w.until("once", fleet.Ready)
+	w.put("once", bundle{files: job("two")})
+	refused := w.until("once", fleet.ErrApplied)
+	if message := status.MessageOf(refused); !strings.Contains(message, "immutable") {
+		t.Errorf("message %q", message)
+	}
+	w.put("once", bundle{files: job("two"), options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Force: true}}})
+	w.until("once", fleet.Ready)
+	live, err := w.memberClients().BatchV1().Jobs(w.target).Get(t.Context(), "once", metav1.GetOptions{})
+	if err != nil || live.Spec.Template.Spec.Containers[0].Image != "two" {
+		t.Errorf("job %v, %v", live, err)
+	}
+}
