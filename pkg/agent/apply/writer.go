@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ const (
 
 // Result is the outcome of one write.
 type Result struct {
-	// Object is what the API server answered.
+	// Object is what the API server answered; nil for a Job that has finished and gone.
 	Object *unstructured.Unstructured
 	Action Action
 	// Merged says that the object was merged three ways because it cannot be applied; Note says why.
@@ -78,7 +79,9 @@ func (w *Writer) Apply(ctx context.Context, desired *unstructured.Unstructured, 
 	if err != nil {
 		return result, fmt.Errorf("apply %s: %w", manifest.KeyOf(desired), classify(err))
 	}
-	w.memory.Remember(options.Claim.SetHash, desired, result.Object)
+	if result.Object != nil {
+		w.memory.Remember(options.Claim.SetHash, desired, result.Object)
+	}
 	return result, nil
 }
 
@@ -90,6 +93,9 @@ func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstruct
 	live, err := w.free(ctx, resource, desired)
 	if err != nil {
 		return Result{}, err
+	}
+	if live == nil && hasRun(desired, options.Previous) {
+		return Result{Action: Unchanged}, nil
 	}
 	if live == nil {
 		return w.send(ctx, resource, desired, nil, options)
@@ -111,6 +117,13 @@ func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstruct
 		return Result{}, err
 	}
 	return w.send(ctx, resource, desired, live, options)
+}
+
+// hasRun tells a Job that was applied before, has not changed since, and has gone by itself: to create
+// it would be to run it twice.
+func hasRun(desired, previous *unstructured.Unstructured) bool {
+	return previous != nil && manifest.Expires(desired) && !manifest.IsHook(desired) &&
+		equality.Semantic.DeepEqual(desired.Object["spec"], previous.Object["spec"])
 }
 
 // free returns the live object or nil; one that is being deleted is waited for.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
@@ -26,8 +25,6 @@ type observation struct {
 	// pending means that something is not listed yet; there is nothing to tell before it is.
 	pending bool
 }
-
-var job = schema.GroupKind{Group: "batch", Kind: "Job"}
 
 // observe looks at all objects of the release.
 func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) observation {
@@ -60,7 +57,7 @@ func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.U
 	case unknown != "":
 		seen.Verdict = diff.Verdict{State: diff.Unknown, Reason: unknown}
 		return seen
-	case live == nil && (rules.Hides(desired) || isExpected(desired)):
+	case live == nil && (rules.Hides(desired) || manifest.Expires(desired)):
 		seen.Verdict, seen.Ready = diff.Verdict{State: diff.InSync}, true
 		return seen
 	case live == nil:
@@ -75,16 +72,6 @@ func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.U
 
 // notListed is the reason of an Unknown verdict that passes by itself.
 const notListed = "not listed yet"
-
-// isExpected says whether it is right that an object is not there: a Job with a time to live was
-// removed after it had finished.
-func isExpected(desired *unstructured.Unstructured) bool {
-	if manifest.KeyOf(desired).GroupKind != job {
-		return false
-	}
-	_, found, _ := unstructured.NestedFieldNoCopy(desired.Object, "spec", "ttlSecondsAfterFinished")
-	return found
-}
 
 // find returns the newest that is known of a live object: what the watch has, or what the API server
 // answered to our last write while the watch lags behind. What the watch lacks is asked for, since an

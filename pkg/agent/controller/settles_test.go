@@ -55,6 +55,9 @@ func TestHealthyManifestsSettle(t *testing.T) {
 		t.Errorf("modified: %s", text)
 	}
 	live, err := hooks.Get(t.Context(), unique+"-hook", metav1.GetOptions{})
+	if _, err := w.memberClients().BatchV1().Jobs(w.target).Get(t.Context(), "brief", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a job that had run and gone was run again: %v", err)
+	}
 	if err != nil || string(live.Webhooks[0].ClientConfig.CABundle) != "ABC" {
 		t.Errorf("the injected authority was taken away: %v", err)
 	}

@@ -308,7 +308,7 @@ func (d *Deployer) outcome(deployed *release.Release, writer *client) (Outcome, 
 	}
 	d.member.memory.Retain(writer.claim.SetHash, wanted)
 	for key, result := range writer.results {
-		if !wanted[key] {
+		if !wanted[key] || result.Object == nil {
 			continue
 		}
 		outcome.Live[key] = result.Object

@@ -80,7 +80,7 @@ func (c *client) waitReady(list kube.ResourceList, timeout time.Duration, jobs b
 	for _, object := range objectsOf(list) {
 		err := c.identity.Writer.WaitFor(c.ctx, object, time.Until(deadline), "is ready", func(live *unstructured.Unstructured) (bool, error) {
 			if live == nil {
-				return false, nil
+				return manifest.Expires(object), nil
 			}
 			if jobs && manifest.KeyOf(live).GroupKind == jobKind {
 				return completed(live)

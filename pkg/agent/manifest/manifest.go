@@ -130,3 +130,12 @@ func IsHook(object *unstructured.Unstructured) bool {
 func IsKept(object *unstructured.Unstructured) bool {
 	return object.GetAnnotations()[ResourcePolicyAnnotation] == ResourcePolicyKeep
 }
+
+// Expires tells Jobs that go by themselves when they have finished: that they are not there is right.
+func Expires(object *unstructured.Unstructured) bool {
+	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+		return false
+	}
+	_, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished")
+	return found && err == nil
+}
