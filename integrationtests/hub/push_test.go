@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -163,7 +164,7 @@ func TestSourceIsTheTruth(t *testing.T) {
 	}
 	kubetest.Eventually(t, "the GitRepo and all it made is gone", func(ctx ctxT) error {
 		if err := h.client.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("GitRepo: %v", err)
+			return errors.Join(errors.New("the GitRepo is there"), err)
 		}
 		if left := h.deployments("truth-apps-raw", namespace); len(left) > 0 {
 			return fmt.Errorf("deployments left: %d", len(left))

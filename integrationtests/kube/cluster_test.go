@@ -117,7 +117,7 @@ func TestEndOfAProcessIsReported(t *testing.T) {
 	}
 	kubetest.Eventually(t, "the cluster says that etcd is gone", func(context.Context) error {
 		if err := cluster.Err(); err == nil || !strings.Contains(err.Error(), "etcd ended by itself") {
-			return fmt.Errorf("it says %v", err)
+			return fmt.Errorf("it says %w", err)
 		}
 		return nil
 	})

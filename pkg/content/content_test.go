@@ -2,6 +2,7 @@ package content
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,7 +140,7 @@ func TestDecodeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unpack(bomb, MaxFile); err != ErrTooLarge {
+	if _, err := unpack(bomb, MaxFile); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("unpacking a bomb: %v, want ErrTooLarge", err)
 	}
 	for name, resource := range map[string]fleet.BundleResource{

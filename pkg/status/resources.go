@@ -264,7 +264,7 @@ func (x *Index) PerCluster(parent Parent) map[string]*fleet.ResourceCounts {
 	counts := make(map[string]*fleet.ResourceCounts, len(keys))
 	for _, key := range keys {
 		copied := r.groups[key].counts
-		counts[key.Ref.String()] = &copied
+		counts[key.String()] = &copied
 	}
 	return counts
 }

@@ -136,7 +136,7 @@ func (d *draft) stageValues(document []byte, stagedBefore bool) {
 // differs says that the object must be written. A commit alone is no reason: the pair runs what it ran.
 func (d *draft) differs(current *fleet.BundleDeployment) bool {
 	// The strict comparison is much cheaper and nearly always enough.
-	if d.needsCurrentValues || !(reflect.DeepEqual(&d.spec, &current.Spec) || equality.Semantic.DeepEqual(&d.spec, &current.Spec)) {
+	if d.needsCurrentValues || !reflect.DeepEqual(&d.spec, &current.Spec) && !equality.Semantic.DeepEqual(&d.spec, &current.Spec) {
 		return true
 	}
 	if commit, labelled := current.Labels[fleet.CommitLabel]; labelled && d.labels[fleet.CommitLabel] != "" {

@@ -30,7 +30,7 @@ func (g *Guard) Message() string {
 // guardedDelete plans the deletions, or the guard instead of them: when they are more than half of the
 // bundle's deployments and more than five, and neither explained by a person's edit nor confirmed.
 func (p *Plan) guardedDelete(s Snapshot, list []fleet.BundleDeployment) {
-	p.remove(s, list)
+	p.remove(list)
 	alive := 0
 	for i := range s.Current {
 		if s.Current[i].DeletionTimestamp == nil {

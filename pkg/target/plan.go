@@ -57,7 +57,7 @@ func NewPlan(s Snapshot) (Plan, error) {
 	current := byNamespace(s.Current)
 	if s.Bundle.DeletionTimestamp != nil {
 		plan := Plan{}
-		plan.remove(s, s.Current)
+		plan.remove(s.Current)
 		return plan, nil
 	}
 	targets, warnings, err := Targets(s)
@@ -200,7 +200,7 @@ func orphans(s Snapshot, targets []Targeted, waiting map[string]bool) []fleet.Bu
 }
 
 // remove plans the deletion of those that are not being deleted yet.
-func (p *Plan) remove(s Snapshot, list []fleet.BundleDeployment) {
+func (p *Plan) remove(list []fleet.BundleDeployment) {
 	for i := range list {
 		if list[i].DeletionTimestamp == nil {
 			p.Delete = append(p.Delete, Deployment{Object: list[i].DeepCopy(), Cluster: clusterOf(&list[i])})

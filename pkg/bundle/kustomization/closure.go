@@ -102,7 +102,7 @@ func references(build *types.Kustomization) []reference {
 		}
 	}
 	add(true, false, build.Resources...)
-	add(true, false, build.Bases...)
+	add(true, false, build.Bases...) //nolint:staticcheck // deprecated, and in many trees
 	add(true, false, build.Components...)
 	add(true, true, build.Generators...)
 	add(true, true, build.Transformers...)
@@ -110,10 +110,10 @@ func references(build *types.Kustomization) []reference {
 	add(false, false, build.Crds...)
 	add(false, false, build.Configurations...)
 	add(false, false, build.OpenAPI["path"])
-	for _, patch := range build.PatchesStrategicMerge {
+	for _, patch := range build.PatchesStrategicMerge { //nolint:staticcheck // deprecated, and in many trees
 		add(false, true, string(patch))
 	}
-	for _, patch := range slices.Concat(build.Patches, build.PatchesJson6902) {
+	for _, patch := range slices.Concat(build.Patches, build.PatchesJson6902) { //nolint:staticcheck // deprecated, and in many trees
 		add(false, false, patch.Path)
 	}
 	for _, replacement := range build.Replacements {

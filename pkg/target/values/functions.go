@@ -63,7 +63,7 @@ var errTooLarge = fmt.Errorf("a value is larger than %d bytes", maxText)
 
 // functions returns the functions of templates, bound to the budget.
 func functions(b *budget) template.FuncMap {
-	funcs := template.FuncMap(sprig.TxtFuncMap())
+	funcs := sprig.TxtFuncMap()
 	for _, name := range removed {
 		delete(funcs, name)
 	}

@@ -75,7 +75,7 @@ func static(value any, pre bool) bool {
 			}
 		}
 	case string:
-		return !strings.HasPrefix(value, labelReference) && !(pre && strings.Contains(value, opening))
+		return !strings.HasPrefix(value, labelReference) && (!pre || !strings.Contains(value, opening))
 	}
 	return true
 }
