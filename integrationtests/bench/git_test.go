@@ -1,0 +1,87 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// gitWitness stands before a git server and notes when an answer first names a commit: before that moment
+// nobody can have seen it.
+type gitWitness struct {
+	target string
+	server *httptest.Server
+
+	mu    sync.Mutex
+	named map[string]time.Time
+}
+
+var commitID = regexp.MustCompile(`[0-9a-f]{40}`)
+
+func witness(target string) (*gitWitness, error) {
+	address, err := url.Parse(target)
+	if err != nil {
+		return nil, fmt.Errorf("stand before %s: %w", target, err)
+	}
+	g := &gitWitness{target: target, named: map[string]time.Time{}}
+	g.server = httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:        func(request *httputil.ProxyRequest) { request.SetURL(address) },
+		ModifyResponse: g.note,
+	})
+	return g, nil
+}
+
+// through returns the address by which a repository of the server is reached under the witness's eyes.
+func (g *gitWitness) through(url string) string {
+	return g.server.URL + strings.TrimPrefix(url, g.target)
+}
+
+func (g *gitWitness) note(response *http.Response) error {
+	if !strings.HasSuffix(response.Request.URL.Path, "/info/refs") {
+		return nil
+	}
+	listing, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(listing))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	for _, id := range commitID.FindAll(listing, -1) {
+		if _, known := g.named[string(id)]; !known {
+			g.named[string(id)] = now
+		}
+	}
+	return nil
+}
+
+// seen returns when an answer first named a commit.
+func (g *gitWitness) seen(t testing.TB, commit string) time.Time {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at, known := g.named[commit]
+	if !known {
+		t.Fatalf("commit %s is in no answer of the git server", commit)
+	}
+	return at
+}
+
+func (g *gitWitness) close() { g.server.Close() }
+
+// firstSight is when something was first as wanted, or why it never was.
+type firstSight struct {
+	at  time.Time
+	err error
+}
