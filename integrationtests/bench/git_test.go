@@ -79,9 +79,3 @@ func (g *gitWitness) seen(t testing.TB, commit string) time.Time {
 }
 
 func (g *gitWitness) close() { g.server.Close() }
-
-// firstSight is when something was first as wanted, or why it never was.
-type firstSight struct {
-	at  time.Time
-	err error
-}

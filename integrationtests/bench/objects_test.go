@@ -25,6 +25,12 @@ type sought struct {
 	wanted func(client.Object) bool
 }
 
+// firstSight is when something was first as wanted, or why it never was.
+type firstSight struct {
+	at  time.Time
+	err error
+}
+
 // sight watches all members and returns a function that waits until everything sought is there on all of
 // them, and returns when that was. It sees what happens from its return on.
 func (w *world) sight(t testing.TB, what sought) func() time.Time {
