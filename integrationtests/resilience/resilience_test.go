@@ -88,8 +88,8 @@ func TestMemberThatIsDown(t *testing.T) {
 func TestKilledAtAnyMoment(t *testing.T) {
 	w := newWorld(t, "killed", map[string]string{
 		"raw/fleet.yaml": "{}\n", "raw/one.yaml": value("killed-raw", "0"),
-		"chart/fleet.yaml": "defaultNamespace: killed\nhelm: {values: {n: \"0\"}}\n", "chart/Chart.yaml": "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
-		"chart/templates/one.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: killed-chart, namespace: default}\ndata: {value: {{ .Values.n | quote }}}\n",
+		"chart/fleet.yaml": "defaultNamespace: killed\nhelm: {values: {count: \"0\"}}\n", "chart/Chart.yaml": "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
+		"chart/templates/one.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: killed-chart, namespace: default}\ndata: {value: {{ .Values.count | quote }}}\n",
 	})
 	before := map[string]types.UID{}
 	for _, member := range w.Members {
@@ -102,7 +102,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	for i := 1; i <= 20; i++ {
 		last = w.commit(map[string]string{
 			"raw/one.yaml":     value("killed-raw", fmt.Sprint(i)),
-			"chart/fleet.yaml": fmt.Sprintf("defaultNamespace: killed\nhelm: {values: {n: %q}}\n", fmt.Sprint(i)),
+			"chart/fleet.yaml": fmt.Sprintf("defaultNamespace: killed\nhelm: {values: {count: %q}}\n", fmt.Sprint(i)),
 		})
 		if err := w.Announce(t.Context(), w.repo.HTTPURL(), "master", last); err != nil {
 			t.Logf("webhook %d: %v", i, err) // the controller may be down; polling will see the commit
