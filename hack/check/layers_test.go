@@ -44,6 +44,8 @@ var layers = map[string]layer{
 	"pkg/agent/manifest":     pure,
 	"pkg/agent/apply":        edge,
 	"pkg/agent/hub":          edge,
+	"pkg/agent/depends":      pure,
+	"pkg/agent/report":       pure,
 	"pkg/agent/helm":         edge,
 	"pkg/agent/live":         edge,
 	"pkg/agent/join":         edge,
