@@ -230,3 +230,35 @@ func ours(t *testing.T, cluster *kube.Cluster) []writes.Write {
 	}
 	return kept
 }
+
+// A chart that does not render for one cluster of three deploys to the other two, and says why not there.
+func TestChartThatFailsForOneCluster(t *testing.T) {
+	chart := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: partly, namespace: default}\ndata: {value: {{ .Values.text | quote }}}\n"
+	w := newWorld(t, "partly", map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: chart\nversion: 1.0.0\n", "templates/one.yaml": chart,
+		"fleet.yaml": "helm:\n  values: {text: first, env: \"${ .ClusterLabels.env }\"}\n",
+	})
+	failing := "{{ if eq .Values.env \"test\" }}{{ fail \"not made for test\" }}{{ end }}\n"
+	w.commit(map[string]string{
+		"templates/one.yaml": failing + chart,
+		"fleet.yaml":         "helm:\n  values: {text: second, env: \"${ .ClusterLabels.env }\"}\n",
+	})
+	for _, member := range w.Members {
+		if member.Labels["env"] != "test" {
+			w.has(member, "partly", "second")
+			continue
+		}
+		w.deployment("partly", member, "says why", func(d *fleet.BundleDeployment) error {
+			if status.Of(d) != fleet.ErrApplied || !strings.Contains(status.MessageOf(d), "not made for test") {
+				return fmt.Errorf("state %s, message %q", status.Of(d), status.MessageOf(d))
+			}
+			return nil
+		})
+		w.has(member, "partly", "first")
+	}
+	w.says("ErrApplied(1)", "not made for test")
+	w.awaitReady(w.commit(map[string]string{"templates/one.yaml": chart}))
+	for _, member := range w.Members {
+		w.has(member, "partly", "second")
+	}
+}
