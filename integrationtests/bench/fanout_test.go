@@ -74,7 +74,7 @@ var (
 )
 
 // leastToCreate and leastToChange are the fewest writes by which the hub can do it: every object once, and
-// every status that becomes another one once.
+// every status that becomes another one once. Files that nobody needs any more go later, on their own.
 func (r *fanOutResult) leastToCreate() tally {
 	return tally{
 		createDeployment:                            r.pairs(),
@@ -85,6 +85,7 @@ func (r *fanOutResult) leastToCreate() tally {
 		{theController, "patch", "clusters/status"}: r.members,
 		{theController, "patch", "gitrepos"}:        1, // the finalizer
 		{theController, "patch", "gitrepos/status"}: 1,
+		{theController, "create", "events"}: 1,
 	}
 }
 
@@ -94,9 +95,9 @@ func (r *fanOutResult) leastToChange() tally {
 		reportDeployment:                            r.members,
 		{theController, "update", "bundles"}:        1,
 		{theController, "create", "contents"}:       1,
-		{theController, "delete", "contents"}:       1,
 		{theController, "patch", "bundles/status"}:  1,
 		{theController, "patch", "gitrepos/status"}: 2, // the announcement and the commit
+		{theController, "create", "events"}: 1,
 	}
 }
 

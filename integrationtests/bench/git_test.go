@@ -45,20 +45,19 @@ func (g *gitWitness) through(url string) string {
 	return g.server.URL + strings.TrimPrefix(url, g.target)
 }
 
+// note reads all of an answer before it is passed on: which of them lists references depends on the version
+// of git's protocol.
 func (g *gitWitness) note(response *http.Response) error {
-	if !strings.HasSuffix(response.Request.URL.Path, "/info/refs") {
-		return nil
-	}
-	listing, err := io.ReadAll(response.Body)
+	answer, err := io.ReadAll(response.Body)
 	if err != nil {
 		return err
 	}
 	_ = response.Body.Close()
-	response.Body = io.NopCloser(bytes.NewReader(listing))
+	response.Body = io.NopCloser(bytes.NewReader(answer))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	for _, id := range commitID.FindAll(listing, -1) {
+	for _, id := range commitID.FindAll(answer, -1) {
 		if _, known := g.named[string(id)]; !known {
 			g.named[string(id)] = now
 		}

@@ -26,24 +26,38 @@ func (w *world) programs() []*stack.Program {
 	return all
 }
 
-// addMemory adds what each program holds now, and held at most since its start.
-func (w *world) addMemory(t testing.TB, when string) {
-	t.Helper()
+// addMemory adds what the controller and the largest agent hold now, and held at most since their start.
+func (w *world) addMemory(b *testing.B, when string) {
+	b.Helper()
+	var controller, agent stack.Memory
 	for i, program := range w.programs() {
 		memory, err := program.Memory()
 		if err != nil {
-			t.Fatal(err)
+			b.Fatal(err)
 		}
-		limit := agentLimit
 		if i == 0 {
-			limit = controllerLimit
+			controller = memory
+			continue
 		}
+		agent.Resident, agent.Peak = max(agent.Resident, memory.Resident), max(agent.Peak, memory.Peak)
+	}
+	for _, of := range []struct {
+		name   string
+		memory stack.Memory
+		limit  float64
+	}{
+		{"fleet-controller", controller, controllerLimit},
+		{fmt.Sprintf("largest of %d fleet-agents", len(w.Members)), agent, agentLimit},
+	} {
 		const chapter = "resident memory"
 		sheet.Add(
-			report.Figure{Chapter: chapter, Name: fmt.Sprintf("%s, %s", program.Name(), when), Value: float64(memory.Resident) / 1e6, Unit: report.Megabytes, Limit: &limit},
-			report.Figure{Chapter: chapter, Name: fmt.Sprintf("%s, %s, peak so far", program.Name(), when), Value: float64(memory.Peak) / 1e6, Unit: report.Megabytes, Limit: &limit},
+			report.Figure{Chapter: chapter, Name: of.name + ", " + when, Value: float64(of.memory.Resident) / 1e6, Unit: report.Megabytes, Limit: &of.limit},
+			report.Figure{Chapter: chapter, Name: of.name + ", " + when + ", peak so far", Value: float64(of.memory.Peak) / 1e6, Unit: report.Megabytes, Limit: &of.limit},
 		)
 	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(controller.Resident)/1e6, "MB-controller")
+	b.ReportMetric(float64(agent.Resident)/1e6, "MB-agent")
 }
 
 // tick is the unit of processor time in /proc, which is the same on all machines Linux runs on.
