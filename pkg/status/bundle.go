@@ -72,11 +72,15 @@ func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
 }
 
 // readiness returns reason and message of the Ready condition: an error's, else the problems and what the
-// roll-up says. Reason Error, which dashboards show as a failure, stands for what a person must mend.
+// roll-up says. Reason Error, which dashboards show as a failure, stands for what a person must mend; what is
+// waited for has its own reason.
 func readiness(err error, problems []string, rolledUp string) (reason, message string) {
 	if err != nil {
-		if fault.NeedsPerson(err) {
+		switch fault.ClassOf(err) {
+		case fault.Stalled, fault.Denied:
 			reason = fleet.ReasonError
+		case fault.Waiting:
+			reason = fault.ReasonOf(err)
 		}
 		return reason, err.Error()
 	}

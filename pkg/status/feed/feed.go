@@ -29,6 +29,8 @@ type Feed struct {
 	mutex  sync.Mutex
 	index  *status.Index
 	synced bool
+	// generations of the deployments that are counted.
+	generations map[status.Ref]int64
 	// early are the parents of what came before everything was delivered.
 	early    map[status.Parent]bool
 	queues   map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -38,12 +40,13 @@ type Feed struct {
 // New returns a feed that lets an object's controller know at most once an interval.
 func New(informers cache.Informers, interval time.Duration, now func() time.Time) *Feed {
 	return &Feed{
-		informers: informers,
-		pace:      newPace(interval, now),
-		index:     status.NewIndex(),
-		early:     map[status.Parent]bool{},
-		queues:    map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
-		clusters:  make(chan event.GenericEvent, 1024),
+		informers:   informers,
+		pace:        newPace(interval, now),
+		index:       status.NewIndex(),
+		generations: map[status.Ref]int64{},
+		early:       map[status.Parent]bool{},
+		queues:      map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
+		clusters:    make(chan event.GenericEvent, 1024),
 	}
 }
 
@@ -97,19 +100,34 @@ func (f *Feed) changed(ctx context.Context, object any) {
 	if !ok {
 		return
 	}
-	record := status.Trim(deployment)
-	f.count(ctx, func(index *status.Index) []status.Parent { return index.Set(keyOf(deployment), record) })
+	key, record := keyOf(deployment), status.Trim(deployment)
+	f.count(ctx, func(index *status.Index) []status.Parent {
+		f.generations[key] = deployment.Generation
+		return index.Set(key, record)
+	})
 }
 
 func (f *Feed) deleted(ctx context.Context, object any) {
-	if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-		object = tombstone.Obj
-	}
-	deployment, ok := object.(*fleet.BundleDeployment)
+	key, ok := deletedKey(object)
 	if !ok {
 		return
 	}
-	f.count(ctx, func(index *status.Index) []status.Parent { return index.Delete(keyOf(deployment)) })
+	f.count(ctx, func(index *status.Index) []status.Parent {
+		delete(f.generations, key)
+		return index.Delete(key)
+	})
+}
+
+// deletedKey names a deleted deployment; of one whose deletion was missed the name may be all that is known.
+func deletedKey(object any) (status.Ref, bool) {
+	switch gone := object.(type) {
+	case *fleet.BundleDeployment:
+		return keyOf(gone), true
+	case toolscache.DeletedFinalStateUnknown:
+		namespace, name, err := toolscache.SplitMetaNamespaceKey(gone.Key)
+		return status.Ref{Namespace: namespace, Name: name}, err == nil
+	}
+	return status.Ref{}, false
 }
 
 // count changes the index and lets the affected controllers know, later if not everything is counted yet.
@@ -163,6 +181,19 @@ func (f *Feed) Bundle(namespace, name string) (rollup status.Rollup, ok bool) {
 		return status.Rollup{}, false
 	}
 	return f.index.Bundle(namespace, name), true
+}
+
+// Covers says that the given deployments, or newer versions of their specs, are counted. A controller that
+// reads deployments elsewhere asks before it tells numbers that would be older than what it read.
+func (f *Feed) Covers(deployments []fleet.BundleDeployment) bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for i := range deployments {
+		if counted, ok := f.generations[keyOf(&deployments[i])]; !ok || counted < deployments[i].Generation {
+			return false
+		}
+	}
+	return true
 }
 
 // Cluster returns the roll-up of a Cluster's deployments; ok is false until everything is counted.

@@ -14,6 +14,8 @@ type pace struct {
 
 	mutex sync.Mutex
 	next  map[status.Parent]time.Time
+	// swept is when old entries were last dropped.
+	swept time.Time
 }
 
 func newPace(interval time.Duration, now func() time.Time) *pace {
@@ -38,11 +40,13 @@ func (p *pace) delay(parent status.Parent) time.Duration {
 	return p.next[parent].Sub(now)
 }
 
-// forgetOld keeps the map from growing with everything that ever changed.
+// forgetOld keeps the map from growing with everything that ever changed. It goes through all of it, so not
+// more than once an interval.
 func (p *pace) forgetOld(now time.Time) {
-	if len(p.next) < 4096 {
+	if len(p.next) < 4096 || now.Sub(p.swept) < p.interval {
 		return
 	}
+	p.swept = now
 	for parent, due := range p.next {
 		if now.After(due.Add(p.interval)) {
 			delete(p.next, parent)
