@@ -11,53 +11,95 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
-// execute carries a plan out and keeps going over siblings; the joined error names what failed.
-func (r *Reconciler) execute(ctx context.Context, todo plan) error {
+// execute carries a plan out and keeps going over siblings; the joined error names what failed. Nothing is
+// deleted unless everything else worked: what leaves may have moved to where it could not be stored. It
+// returns the digests of the Bundles it wrote, as they were stored.
+func (r *Reconciler) execute(ctx context.Context, todo plan) (map[string]string, error) {
+	written := map[string]string{}
 	var problems []error
-	for _, bundle := range todo.create {
-		problems = append(problems, r.create(ctx, bundle))
+	each := func(bundles []wanted, write func(context.Context, wanted) (*fleet.Bundle, error)) {
+		for _, bundle := range bundles {
+			stored, err := write(ctx, bundle)
+			if err == nil {
+				written[bundle.bundle.Name] = digestOf(stored, bundle.summary)
+			}
+			problems = append(problems, err)
+		}
 	}
-	for _, bundle := range todo.update {
-		problems = append(problems, r.update(ctx, bundle))
+	each(todo.create, r.create)
+	each(todo.update, r.update)
+	for _, bundle := range todo.values {
+		_, err := r.writeValues(ctx, bundle)
+		problems = append(problems, err)
+	}
+	problems = append(problems, errTerminating(todo.terminating))
+	if err := errors.Join(problems...); err != nil {
+		return written, err
 	}
 	for _, bundle := range todo.delete {
 		problems = append(problems, r.remove(ctx, bundle))
 	}
-	return errors.Join(problems...)
+	return written, errors.Join(problems...)
+}
+
+// digestOf digests a Bundle as the API server answered it: what the server made of it is what the cache
+// will show, and must not look like somebody's edit.
+func digestOf(stored *fleet.Bundle, wanted content.Summary) string {
+	summary, err := content.Summarize(stored.Spec)
+	if err != nil {
+		return wanted.SpecDigest
+	}
+	return summary.SpecDigest
 }
 
 // create writes the values first: a Bundle must never be seen without the values it names.
-func (r *Reconciler) create(ctx context.Context, want wanted) error {
-	if err := r.writeValues(ctx, want); err != nil {
-		return err
+func (r *Reconciler) create(ctx context.Context, want wanted) (*fleet.Bundle, error) {
+	undo, err := r.writeValues(ctx, want)
+	if err != nil {
+		return nil, err
 	}
-	err := r.Client.Create(ctx, want.bundle.DeepCopy())
+	object := want.bundle.DeepCopy()
+	err = r.Client.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
-		return fault.New(fault.Transient, "BundleExists", "create bundle %s/%s: it appeared meanwhile", want.bundle.Namespace, want.bundle.Name)
+		return nil, fault.New(fault.Transient, "BundleExists", "create bundle %s/%s: it appeared meanwhile", want.bundle.Namespace, want.bundle.Name)
 	}
-	return refused("create", want.bundle, err)
+	return object, r.undone(ctx, undo, refused("create", want.bundle, err))
 }
 
-func (r *Reconciler) update(ctx context.Context, want wanted) error {
-	if err := r.writeValues(ctx, want); err != nil {
-		return err
-	}
+func (r *Reconciler) update(ctx context.Context, want wanted) (*fleet.Bundle, error) {
 	var current fleet.Bundle
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(want.bundle), &current); err != nil {
-		return fmt.Errorf("read bundle %s/%s: %w", want.bundle.Namespace, want.bundle.Name, err)
+		return nil, fmt.Errorf("read bundle %s/%s: %w", want.bundle.Namespace, want.bundle.Name, err)
 	}
 	if current.Labels[fleet.RepoLabel] != want.bundle.Labels[fleet.RepoLabel] {
-		return fault.New(fault.Stalled, "BundleOwnedByOther", "bundle %s now belongs to %s", want.bundle.Name, owner(&current))
+		return nil, ownedByOther(want.bundle.Name, current.Labels)
+	}
+	undo, err := r.writeValues(ctx, want)
+	if err != nil {
+		return nil, err
 	}
 	current.Labels = want.bundle.Labels
 	for key, value := range want.bundle.Annotations {
 		metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
 	}
-	current.Spec = want.bundle.Spec
-	return refused("update", want.bundle, r.Client.Update(ctx, &current))
+	current.Spec = *want.bundle.Spec.DeepCopy()
+	err = r.Client.Update(ctx, &current)
+	return &current, r.undone(ctx, undo, refused("update", want.bundle, err))
+}
+
+// undone puts values back whose Bundle the API server refuses, so that those of the present one stay.
+func (r *Reconciler) undone(ctx context.Context, undo func(context.Context) error, err error) error {
+	if err == nil || !fault.NeedsPerson(err) {
+		return err
+	}
+	if failed := undo(ctx); failed != nil {
+		return fmt.Errorf("%w (and its values were not put back: %w)", err, failed)
+	}
+	return err
 }
 
 func (r *Reconciler) remove(ctx context.Context, bundle *fleet.Bundle) error {
@@ -68,37 +110,105 @@ func (r *Reconciler) remove(ctx context.Context, bundle *fleet.Bundle) error {
 	return nil
 }
 
-// writeValues stores the values Secret of a bundle, or removes the one left from earlier values.
-func (r *Reconciler) writeValues(ctx context.Context, want wanted) error {
+// writeValues stores the values Secret of a bundle, or removes the one left from earlier values. undo puts
+// back what was there.
+func (r *Reconciler) writeValues(ctx context.Context, want wanted) (undo func(context.Context) error, err error) {
 	key := client.ObjectKeyFromObject(want.bundle)
 	var current corev1.Secret
-	err := r.Reader.Get(ctx, key, &current)
-	exists := err == nil
+	err = r.Reader.Get(ctx, key, &current)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read values of bundle %s: %w", key, err)
+		return nil, fmt.Errorf("read values of bundle %s: %w", key, err)
 	}
-	if exists && current.Type != fleet.BundleValuesSecretType {
-		if len(want.values) == 0 {
-			return nil
-		}
-		return fault.New(fault.Stalled, "SecretOwnedByOther",
-			"bundle %s needs a Secret of its own name for its Helm values, and one of type %q is in its place; rename the Secret or the bundle", key, current.Type)
-	}
-	switch {
-	case len(want.values) == 0 && exists:
-		err = client.IgnoreNotFound(r.Client.Delete(ctx, &current))
-	case len(want.values) == 0:
-		return nil
-	case !exists:
-		err = r.Client.Create(ctx, valuesSecret(want))
-	case !equalData(current.Data, want.values):
-		current.Data = want.values
-		err = r.Client.Update(ctx, &current)
+	exists := err == nil
+	step, err := planValues(want, &current, exists)
+	if err == nil && step != valuesKeep && exists {
+		err = r.checkOwner(ctx, want, &current)
 	}
 	if err != nil {
-		return fmt.Errorf("write values of bundle %s: %w", key, err)
+		return nil, err
+	}
+	undo = func(context.Context) error { return nil }
+	switch step {
+	case valuesDelete:
+		err = client.IgnoreNotFound(r.Client.Delete(ctx, &current, client.Preconditions{UID: &current.UID}))
+		undo = func(ctx context.Context) error { return r.Client.Create(ctx, copyOf(&current)) }
+	case valuesCreate:
+		created := valuesSecret(want)
+		err = r.Client.Create(ctx, created)
+		undo = func(ctx context.Context) error { return client.IgnoreNotFound(r.Client.Delete(ctx, created)) }
+	case valuesUpdate:
+		changed := current.DeepCopy()
+		changed.Data, changed.Labels = want.values, valuesSecret(want).Labels
+		err = r.Client.Update(ctx, changed)
+		undo = func(ctx context.Context) error {
+			changed.Data, changed.Labels = current.Data, current.Labels
+			return r.Client.Update(ctx, changed)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write values of bundle %s: %w", key, err)
+	}
+	return undo, nil
+}
+
+// valuesStep is what to do with a values Secret.
+type valuesStep int
+
+const (
+	valuesKeep valuesStep = iota
+	valuesCreate
+	valuesUpdate
+	valuesDelete
+)
+
+// planValues compares the Secret of a bundle's name with the wanted values.
+func planValues(want wanted, current *corev1.Secret, exists bool) (valuesStep, error) {
+	switch {
+	case !exists && len(want.values) == 0:
+		return valuesKeep, nil
+	case !exists:
+		return valuesCreate, nil
+	case current.Type != fleet.BundleValuesSecretType && len(want.values) == 0:
+		return valuesKeep, nil
+	case current.Type != fleet.BundleValuesSecretType:
+		return valuesKeep, fault.New(fault.Stalled, "SecretOwnedByOther",
+			"bundle %s/%s needs a Secret of its own name for its Helm values, and one of type %q is in its place; rename the Secret or the bundle",
+			want.bundle.Namespace, want.bundle.Name, current.Type)
+	case len(want.values) == 0:
+		return valuesDelete, nil
+	case !equalData(current.Data, want.values):
+		return valuesUpdate, nil
+	}
+	return valuesKeep, nil
+}
+
+// checkOwner refuses to touch the values of another's Bundle. A Secret that no Bundle belongs to was left
+// by a pass that did not live to make one.
+func (r *Reconciler) checkOwner(ctx context.Context, want wanted, current *corev1.Secret) error {
+	if current.Labels[fleet.RepoLabel] == want.bundle.Labels[fleet.RepoLabel] {
+		return nil
+	}
+	bundle := &metav1.PartialObjectMetadata{}
+	bundle.SetGroupVersionKind(fleet.GroupVersion.WithKind("Bundle"))
+	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(want.bundle), bundle)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read bundle %s/%s: %w", want.bundle.Namespace, want.bundle.Name, err)
+	case bundle.Labels[fleet.RepoLabel] != want.bundle.Labels[fleet.RepoLabel]:
+		return ownedByOther(want.bundle.Name, bundle.Labels)
 	}
 	return nil
+}
+
+// copyOf returns a Secret that can be created anew.
+func copyOf(secret *corev1.Secret) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name, Labels: secret.Labels},
+		Type:       secret.Type,
+		Data:       secret.Data,
+	}
 }
 
 func valuesSecret(want wanted) *corev1.Secret {

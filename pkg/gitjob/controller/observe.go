@@ -35,10 +35,11 @@ func begin(repo *fleet.GitRepo, now time.Time) fleet.GitRepoStatus {
 
 // observation is everything a status is made from after a pass.
 type observation struct {
-	repo    *fleet.GitRepo
-	known   *progress
-	rollup  feed.Repo
-	bundles []status.BundleReadiness
+	repo   *fleet.GitRepo
+	known  *progress
+	rollup feed.Repo
+	// own are the GitRepo's Bundles by name, without those that are being deleted.
+	own map[string]*fleet.Bundle
 }
 
 // observe says in a status what is known after a pass. It is pure.
@@ -50,8 +51,8 @@ func observe(o observation, now time.Time) fleet.GitRepoStatus {
 		Rollup:     o.rollup.Rollup,
 		Resources:  o.rollup.Resources,
 		PerCluster: o.rollup.PerCluster,
-		Bundles:    o.bundles,
-		Err:        problem,
+		Bundles:    readinessOf(o.own),
+		Err:        o.notReady(problem),
 	}, now)
 	next.ObservedGeneration = o.repo.Generation
 	observeCommits(&next, o.repo, o.known, now)
@@ -59,13 +60,39 @@ func observe(o observation, now time.Time) fleet.GitRepoStatus {
 	return next
 }
 
+// notReady is why a GitRepo is not ready beyond what its deployments and its Bundles' errors say: its source,
+// or a Bundle of the newest commit that is on its way and has no deployments that could tell.
+func (o observation) notReady(problem error) error {
+	summary := &o.rollup.Rollup.Summary
+	if problem != nil || o.known.applied == nil || summary.Ready != summary.DesiredReady {
+		return problem
+	}
+	for _, bundle := range o.own {
+		if ready := status.ReadinessOf(bundle).Ready; ready != nil && ready.Reason == fleet.ReasonError {
+			return nil
+		}
+	}
+	return unsettled(o.own, o.known.applied.bundles)
+}
+
+func readinessOf(own map[string]*fleet.Bundle) []status.BundleReadiness {
+	all := make([]status.BundleReadiness, 0, len(own))
+	for _, bundle := range own {
+		all = append(all, status.ReadinessOf(bundle))
+	}
+	return all
+}
+
 func observeCommits(next *fleet.GitRepoStatus, repo *fleet.GitRepo, known *progress, now time.Time) {
 	if known.seen != "" && known.seen != next.PollingCommit {
 		next.PollingCommit = known.seen
 		next.LastPollingTime = metav1.NewTime(now)
 	}
-	if known.applied != nil && known.readErr == nil {
-		next.Commit = known.applied.key.commit
+	if known.applied == nil || known.readErr != nil {
+		return
+	}
+	next.Commit = known.applied.key.commit
+	if known.applied.key.generation == repo.Generation {
 		next.UpdateGeneration = repo.Spec.ForceSyncGeneration
 	}
 }
@@ -78,18 +105,25 @@ func observeSource(next *fleet.GitRepoStatus, known *progress, problem error, no
 	set(next, now, fleet.ConditionStalled, fault.NeedsPerson(problem), reasonOf(problem), messageOf(problem))
 	observeWarnings(next, known.warnings, now)
 	next.GitJobStatus = jobCurrent
-	if problem != nil {
+	switch fault.ClassOf(problem) {
+	case "":
+	case fault.Waiting:
+		next.GitJobStatus = jobInProgress
+	default:
 		next.GitJobStatus = jobFailed
 	}
 }
 
-// problemOf is what keeps the newest source from being applied: an older look's error does not hide a
-// failed read.
+// problemOf is what keeps the newest source from being applied. A look that fails does not hide a read that
+// failed for something only a person can mend.
 func problemOf(known *progress) error {
-	if known.lookErr != nil {
-		return known.lookErr
+	switch {
+	case known.lookErr == nil:
+		return known.readErr
+	case fault.NeedsPerson(known.readErr):
+		return fmt.Errorf("%w; and %w", known.readErr, known.lookErr)
 	}
-	return known.readErr
+	return known.lookErr
 }
 
 func deniedOnly(err error) error {

@@ -2,13 +2,24 @@ package controller
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/target"
+)
+
+// Reasons of errors about Bundles.
+const (
+	reasonTerminating  = "BundleTerminating"
+	reasonOwnedByOther = "BundleOwnedByOther"
 )
 
 // wanted is a Bundle as the source has it, with the data of its values Secret.
@@ -22,11 +33,15 @@ type wanted struct {
 type plan struct {
 	create []wanted
 	update []wanted
+	// values are Bundles that are as they should be, whose values Secret is not.
+	values []wanted
 	delete []*fleet.Bundle
+	// terminating are names that cannot be used before the old Bundle is gone.
+	terminating []string
 }
 
 func (p plan) empty() bool {
-	return len(p.create)+len(p.update)+len(p.delete) == 0
+	return len(p.create)+len(p.update)+len(p.values)+len(p.delete)+len(p.terminating) == 0
 }
 
 // planBundles compares the wanted Bundles with the existing ones of the namespace (trimmed). It refuses
@@ -42,14 +57,13 @@ func planBundles(repo string, want []wanted, existing map[string]*fleet.Bundle, 
 		case !exists:
 			result.create = append(result.create, bundle)
 		case !current.DeletionTimestamp.IsZero():
-			return plan{}, fault.New(fault.Waiting, "BundleTerminating",
-				"bundle %s is still being deleted; it is made anew once it is gone", name)
+			result.terminating = append(result.terminating, name)
 		case current.Labels[fleet.RepoLabel] != repo:
-			return plan{}, fault.New(fault.Stalled, "BundleOwnedByOther",
-				"bundle %s already exists and belongs to %s; rename the folder, set name: in its fleet.yaml, or delete the other bundle",
-				name, owner(current))
+			return plan{}, ownedByOther(name, current.Labels)
 		case changed(current, bundle):
 			result.update = append(result.update, bundle)
+		case waitsForValues(current):
+			result.values = append(result.values, bundle)
 		}
 	}
 	if !prune {
@@ -64,19 +78,41 @@ func planBundles(repo string, want []wanted, existing map[string]*fleet.Bundle, 
 	return result, nil
 }
 
-func owner(bundle *fleet.Bundle) string {
-	if repo := bundle.Labels[fleet.RepoLabel]; repo != "" {
+func ownedByOther(name string, labels map[string]string) error {
+	return fault.New(fault.Stalled, reasonOwnedByOther,
+		"bundle %s already exists and belongs to %s; rename the folder, set name: in its fleet.yaml, or delete the other bundle",
+		name, owner(labels))
+}
+
+func owner(labels map[string]string) string {
+	if repo := labels[fleet.RepoLabel]; repo != "" {
 		return fmt.Sprintf("the GitRepo %s", repo)
 	}
-	if op := bundle.Labels[fleet.HelmOpLabel]; op != "" {
+	if op := labels[fleet.HelmOpLabel]; op != "" {
 		return fmt.Sprintf("the HelmOp %s", op)
 	}
 	return "nobody known: it was made by hand"
 }
 
+func errTerminating(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	return fault.New(fault.Waiting, reasonTerminating,
+		"bundle %s is still being deleted; it is made anew once it is gone (%d such bundles)", names[0], len(names))
+}
+
 func changed(current *fleet.Bundle, want wanted) bool {
 	summary, _ := content.SummaryOf(current)
-	return summary.SpecDigest != want.summary.SpecDigest || !maps.Equal(withoutCommit(current.Labels), withoutCommit(want.bundle.Labels))
+	if summary.SpecDigest != want.summary.SpecDigest || !maps.Equal(withoutCommit(current.Labels), withoutCommit(want.bundle.Labels)) {
+		return true
+	}
+	for key, value := range want.bundle.Annotations {
+		if found, ok := current.Annotations[key]; !ok || found != value {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutCommit leaves the commit label out of the comparison: a commit that does not touch a bundle
@@ -92,4 +128,75 @@ func withoutCommit(labels map[string]string) map[string]string {
 
 func sortWanted(bundles []wanted) {
 	slices.SortFunc(bundles, func(a, b wanted) int { return cmp.Compare(a.bundle.Name, b.bundle.Name) })
+}
+
+// waitsForValues says that a Bundle reports its values Secret as missing or as another version's.
+func waitsForValues(bundle *fleet.Bundle) bool {
+	ready := status.Find(bundle.Status.Conditions, fleet.ConditionReady)
+	return ready != nil && ready.Status == corev1.ConditionFalse && ready.Reason == target.ReasonValuesMissing
+}
+
+// ours returns those of the existing Bundles that belong to a GitRepo and stay.
+func ours(repo string, existing map[string]*fleet.Bundle) map[string]*fleet.Bundle {
+	own := map[string]*fleet.Bundle{}
+	for name, bundle := range existing {
+		if bundle.Labels[fleet.RepoLabel] == repo && bundle.DeletionTimestamp.IsZero() {
+			own[name] = bundle
+		}
+	}
+	return own
+}
+
+// intact says that a GitRepo's own Bundles are exactly those of its last read, and have their values.
+func intact(own map[string]*fleet.Bundle, applied map[string]string) bool {
+	for name, bundle := range own {
+		summary, _ := content.SummaryOf(bundle)
+		if digest, known := applied[name]; !known || digest != summary.SpecDigest || waitsForValues(bundle) {
+			return false
+		}
+	}
+	return len(own) == len(applied)
+}
+
+// held lists the digests of what the hub holds for a GitRepo once a plan was carried out; written are
+// those of the Bundles it wrote. Bundles that stay because a path matched nothing are among them.
+func held(own map[string]*fleet.Bundle, done plan, written map[string]string) map[string]string {
+	digests := map[string]string{}
+	for name, bundle := range own {
+		summary, _ := content.SummaryOf(bundle)
+		digests[name] = summary.SpecDigest
+	}
+	for _, removed := range done.delete {
+		delete(digests, removed.Name)
+	}
+	maps.Copy(digests, written)
+	return digests
+}
+
+// unsettled says which of a GitRepo's Bundles is not deployed as the last read has it: stored, planned and
+// ready. Bundles that report an error say so themselves.
+func unsettled(own map[string]*fleet.Bundle, applied map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(applied)) {
+		bundle, exists := own[name]
+		if !exists {
+			return notReady(name, "is being stored")
+		}
+		if summary, _ := content.SummaryOf(bundle); summary.SpecDigest != applied[name] {
+			return notReady(name, "is being stored")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		ready := status.ReadinessOf(own[name]).Ready
+		switch {
+		case ready == nil || own[name].Status.ObservedGeneration != own[name].Generation:
+			return notReady(name, "is being deployed")
+		case ready.Status != corev1.ConditionTrue:
+			return notReady(name, ready.Message)
+		}
+	}
+	return nil
+}
+
+func notReady(name, why string) error {
+	return fault.New(fault.Waiting, "BundleNotReady", "Bundle %s: %w", name, errors.New(why))
 }

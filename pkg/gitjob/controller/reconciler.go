@@ -2,10 +2,12 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +19,6 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/store"
-	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
 
@@ -59,55 +60,56 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var repo fleet.GitRepo
 	if err := r.Client.Get(ctx, request.NamespacedName, &repo); err != nil {
-		r.book.forget(request.NamespacedName)
+		if apierrors.IsNotFound(err) {
+			r.book.forget(request.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !repo.DeletionTimestamp.IsZero() {
-		return reconcile.Result{}, r.delete(ctx, &repo)
+		return r.delete(ctx, &repo)
 	}
-	if err := r.ensureFinalizer(ctx, &repo); err != nil {
+	known := r.book.open(request.NamespacedName, repo.UID)
+	if known.behind(repo.ResourceVersion) {
+		return reconcile.Result{RequeueAfter: shortestPass}, nil
+	}
+	if err := r.ensureFinalizer(ctx, &repo, known); err != nil {
 		return reconcile.Result{}, err
 	}
-	known := r.book.open(request.NamespacedName)
 	if repo.Status.ObservedGeneration == 0 {
-		if err := r.writeStatus(ctx, &repo, begin(&repo, r.Now())); err != nil {
+		if err := r.writeStatus(ctx, &repo, known, begin(&repo, r.Now())); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	r.look(ctx, &repo, known)
 	r.read(ctx, &repo, known)
-	r.announce(&repo, known)
-	if err := r.report(ctx, &repo, known); err != nil {
-		return reconcile.Result{}, err
+	if ctx.Err() != nil {
+		return reconcile.Result{}, ctx.Err() // what was found out is that we were told to stop
 	}
-	return reconcile.Result{RequeueAfter: r.nextPass(known)}, nil
+	r.announce(&repo, known)
+	return r.report(ctx, &repo, known)
 }
 
 // report writes what the pass found out, once everything is counted; until then a status would be wrong.
-func (r *Reconciler) report(ctx context.Context, repo *fleet.GitRepo, known *progress) error {
+func (r *Reconciler) report(ctx context.Context, repo *fleet.GitRepo, known *progress) (reconcile.Result, error) {
 	rollup, counted := r.Rollups.GitRepo(repo.Namespace, repo.Name)
 	if !counted {
-		return nil
+		return reconcile.Result{RequeueAfter: uncountedRetry}, nil
 	}
-	stored, err := r.stored(ctx, repo)
+	stored, err := r.bundlesIn(ctx, repo.Namespace)
 	if err != nil {
-		return err
+		return reconcile.Result{}, err
 	}
-	var bundles []status.BundleReadiness
-	for _, object := range stored {
-		if object.Labels[fleet.RepoLabel] == repo.Name {
-			bundles = append(bundles, status.ReadinessOf(object))
-		}
+	seen := observation{repo: repo, known: known, rollup: rollup, own: ours(repo.Name, stored)}
+	if err := r.writeStatus(ctx, repo, known, observe(seen, r.Now())); err != nil {
+		return reconcile.Result{}, err
 	}
-	return r.writeStatus(ctx, repo, observe(observation{repo: repo, known: known, rollup: rollup, bundles: bundles}, r.Now()))
+	return reconcile.Result{RequeueAfter: known.nextPass(r.Now())}, nil
 }
 
-// nextPass is the time until the next look.
-func (r *Reconciler) nextPass(known *progress) time.Duration {
-	return max(known.nextLook.Sub(r.Now()), 100*time.Millisecond)
-}
+// uncountedRetry is the pause until a status is tried again after a start.
+const uncountedRetry = time.Second
 
-func (r *Reconciler) ensureFinalizer(ctx context.Context, repo *fleet.GitRepo) error {
+func (r *Reconciler) ensureFinalizer(ctx context.Context, repo *fleet.GitRepo, known *progress) error {
 	before := repo.DeepCopy()
 	if !controllerutil.AddFinalizer(repo, fleet.GitRepoFinalizer) {
 		return nil
@@ -115,58 +117,49 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, repo *fleet.GitRepo) e
 	if err := r.Client.Patch(ctx, repo, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("add finalizer to gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
 	}
+	known.version = repo.ResourceVersion
 	return nil
 }
 
 // delete removes the Bundles and lets go once the last one is gone; their deletion brings it back here.
-func (r *Reconciler) delete(ctx context.Context, repo *fleet.GitRepo) error {
+func (r *Reconciler) delete(ctx context.Context, repo *fleet.GitRepo) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(repo, fleet.GitRepoFinalizer) {
-		return nil
+		return reconcile.Result{}, nil
 	}
-	stored, err := r.stored(ctx, repo)
-	if err != nil {
-		return err
-	}
-	left := 0
-	for _, object := range stored {
-		if object.Labels[fleet.RepoLabel] != repo.Name {
-			continue
-		}
-		left++
-		if object.DeletionTimestamp.IsZero() {
-			if err := r.remove(ctx, object); err != nil {
-				return err
-			}
-		}
-	}
-	if left > 0 {
-		return nil
-	}
-	if gone, err := r.noBundleLeft(ctx, repo); err != nil || !gone {
-		return err
+	left, err := r.removeAll(ctx, repo)
+	if left > 0 || err != nil {
+		return reconcile.Result{}, err
 	}
 	before := repo.DeepCopy()
 	controllerutil.RemoveFinalizer(repo, fleet.GitRepoFinalizer)
 	if err := r.Client.Patch(ctx, repo, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove finalizer from gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
+		return reconcile.Result{}, fmt.Errorf("remove finalizer from gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
 	}
 	r.book.forget(client.ObjectKeyFromObject(repo))
-	return nil
+	return reconcile.Result{}, nil
 }
 
-// noBundleLeft asks the API server, because the cache may not show the newest Bundles yet.
-func (r *Reconciler) noBundleLeft(ctx context.Context, repo *fleet.GitRepo) (bool, error) {
+// removeAll deletes the Bundles of a GitRepo and returns how many there still are. It asks the API server,
+// because the cache may not show the newest Bundles yet.
+func (r *Reconciler) removeAll(ctx context.Context, repo *fleet.GitRepo) (int, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleList"))
-	err := r.Reader.List(ctx, list, client.InNamespace(repo.Namespace), client.MatchingLabels{fleet.RepoLabel: repo.Name}, client.Limit(1))
+	err := r.Reader.List(ctx, list, client.InNamespace(repo.Namespace), client.MatchingLabels{fleet.RepoLabel: repo.Name})
 	if err != nil {
-		return false, fmt.Errorf("list bundles of gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
+		return 0, fmt.Errorf("list bundles of gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
 	}
-	return len(list.Items) == 0, nil
+	var problems []error
+	for i := range list.Items {
+		if item := &list.Items[i]; item.DeletionTimestamp.IsZero() {
+			bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name, UID: item.UID}}
+			problems = append(problems, r.remove(ctx, bundle))
+		}
+	}
+	return len(list.Items), errors.Join(problems...)
 }
 
 // writeStatus patches the status when it differs.
-func (r *Reconciler) writeStatus(ctx context.Context, repo *fleet.GitRepo, next fleet.GitRepoStatus) error {
+func (r *Reconciler) writeStatus(ctx context.Context, repo *fleet.GitRepo, known *progress, next fleet.GitRepoStatus) error {
 	if equality.Semantic.DeepEqual(repo.Status, next) {
 		return nil
 	}
@@ -175,5 +168,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, repo *fleet.GitRepo, next 
 	if err := r.Client.Status().Patch(ctx, repo, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status of gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
 	}
+	known.version = repo.ResourceVersion
 	return nil
 }

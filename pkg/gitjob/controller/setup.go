@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
@@ -52,7 +54,7 @@ func announced(e event.UpdateEvent) bool {
 // itself.
 func bundleTouched() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
+		CreateFunc: func(event.CreateEvent) bool { return true },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, _ := e.ObjectOld.(*fleet.Bundle)
 			after, _ := e.ObjectNew.(*fleet.Bundle)
@@ -68,6 +70,9 @@ func bundleTouched() predicate.Predicate {
 }
 
 func sameReadiness(a, b *fleet.Bundle) bool {
+	if a.Status.ObservedGeneration != b.Status.ObservedGeneration {
+		return false
+	}
 	x, y := status.ReadinessOf(a).Ready, status.ReadinessOf(b).Ready
 	if x == nil || y == nil {
 		return x == y
@@ -96,10 +101,23 @@ func (r *Reconciler) announce(repo *fleet.GitRepo, known *progress) {
 	known.told = told
 	switch {
 	case known.lookErr != nil:
-		r.Events.Eventf(repo, nil, corev1.EventTypeWarning, "FailedToCheckCommit", "Poll", "%s", messageOf(problem))
+		r.Events.Eventf(repo, nil, corev1.EventTypeWarning, "FailedToCheckCommit", "Poll", "%s", note(problem))
+	case fault.ClassOf(problem) == fault.Waiting:
 	case problem != nil:
-		r.Events.Eventf(repo, nil, corev1.EventTypeWarning, "Failed", "Read", "%s", messageOf(problem))
+		r.Events.Eventf(repo, nil, corev1.EventTypeWarning, "Failed", "Read", "%s", note(problem))
 	case known.seen != repo.Status.PollingCommit:
 		r.Events.Eventf(repo, nil, corev1.EventTypeNormal, "GotNewCommit", "Poll", "commit %s", known.seen)
 	}
+}
+
+// maxNote is how long the text of an event may be; the API server refuses longer ones.
+const maxNote = 1000
+
+// note is an error's message, short enough for an event.
+func note(err error) string {
+	text := messageOf(err)
+	if len(text) <= maxNote {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxNote], "") + "…"
 }

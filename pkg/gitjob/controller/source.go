@@ -11,113 +11,57 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/content"
-	"github.com/fairlead-dev/fairlead/pkg/fault"
-	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 )
 
 // look resolves the commit when it is time to, and keeps what it found.
 func (r *Reconciler) look(ctx context.Context, repo *fleet.GitRepo, known *progress) {
 	now := r.Now()
 	said := announcement{commit: repo.Status.WebhookCommit, at: repo.Status.LastWebhookTime.Time}
-	if !known.hear(said, now) && now.Before(known.nextLook) && known.generation == repo.Generation {
+	if announced := known.hear(said, now); !known.lookDue(repo, announced, now) {
 		return
 	}
+	var commit string
 	source, err := r.gitSource(ctx, repo)
 	if err == nil {
-		known.seen, err = r.resolve(ctx, source, repo, known)
+		commit, err = r.Git.Resolve(ctx, source, known.maxAge(repo, now))
 	}
-	known.lookErr, known.generation = err, repo.Generation
-	known.sawAnnounced(now)
-	known.nextLook = now.Add(r.pause(repo, known))
-}
-
-// resolve asks for a listing that is younger than the announcement or the interval, and for a new one
-// when the spec changed.
-func (r *Reconciler) resolve(ctx context.Context, source git.Source, repo *fleet.GitRepo, known *progress) (string, error) {
-	maxAge := interval(repo)
-	switch {
-	case known.awaited:
-		maxAge = announcementAge
-	case known.generation != repo.Generation:
-		maxAge = 0
-	}
-	commit, err := r.Git.Resolve(ctx, source, maxAge)
-	if err != nil {
-		return known.seen, err
-	}
-	return commit, nil
-}
-
-// pause is how long to wait before the next look.
-func (r *Reconciler) pause(repo *fleet.GitRepo, known *progress) time.Duration {
-	if known.awaited {
-		return announcementRetry
-	}
-	period := interval(repo)
-	if repo.Spec.DisablePolling && known.lookErr == nil {
-		period = notAgain
-	}
-	return period + time.Duration(r.Jitter()*float64(period)/10)
-}
-
-// notAgain is the pause where polling is off: a change of the spec or a webhook ends it.
-const notAgain = 100 * 365 * 24 * time.Hour
-
-// interval is the time between two looks: what the spec says, 15 seconds, or an hour once webhooks come.
-func interval(repo *fleet.GitRepo) time.Duration {
-	if repo.Spec.PollingInterval != nil && repo.Spec.PollingInterval.Duration > 0 {
-		return repo.Spec.PollingInterval.Duration
-	}
-	if repo.Status.WebhookCommit != "" {
-		return time.Hour
-	}
-	return 15 * time.Second
+	known.looked(repo, commit, err, now, r.Jitter())
 }
 
 // read makes the stored Bundles what the seen commit says, unless they are already.
 func (r *Reconciler) read(ctx context.Context, repo *fleet.GitRepo, known *progress) {
-	key := keyOf(repo, known.seen)
-	if known.seen == "" || r.upToDate(ctx, repo, known, key) {
+	if !known.hasSeen(repo) {
+		known.readErr = nil // it was about another source
 		return
 	}
-	if known.readErr != nil && fault.NeedsPerson(known.readErr) && known.failed == key {
+	key, now := keyOf(repo, known.seen), r.Now()
+	if known.hasApplied(key) && r.intact(ctx, repo, known, now) {
+		known.back()
+		return
+	}
+	if !known.readDue(key, now) {
 		return
 	}
 	applied, warnings, err := r.apply(ctx, repo, known.seen)
-	known.readErr, known.failed, known.warnings = err, key, warnings
-	if err == nil {
-		known.applied = &appliedSource{key: key, bundles: applied, at: r.Now()}
+	if err != nil {
+		known.failedToRead(key, warnings, err, r.Now())
+		return
 	}
+	known.stored(appliedSource{key: key, bundles: applied, warnings: warnings, at: r.Now()})
 }
 
 func keyOf(repo *fleet.GitRepo, commit string) sourceKey {
 	return sourceKey{commit: commit, generation: repo.Generation, labels: fmt.Sprint(repo.Labels)}
 }
 
-// upToDate says that the last read was of the same source, worked, and that nobody touched its Bundles.
-func (r *Reconciler) upToDate(ctx context.Context, repo *fleet.GitRepo, known *progress, key sourceKey) bool {
-	if known.applied == nil || known.applied.key != key {
-		return false
+// intact says that nobody touched what the last read stored. What cannot be told counts as intact: an error
+// must not cause writes.
+func (r *Reconciler) intact(ctx context.Context, repo *fleet.GitRepo, known *progress, now time.Time) bool {
+	if known.settling(now) {
+		return true
 	}
-	if r.Now().Sub(known.applied.at) < settleTime {
-		return true // the cache may not show our own writes yet
-	}
-	stored, err := r.stored(ctx, repo)
-	if err != nil {
-		return true // the cache will tell again; an error must not cause writes
-	}
-	own := 0
-	for name, object := range stored {
-		if object.Labels[fleet.RepoLabel] != repo.Name || !object.DeletionTimestamp.IsZero() {
-			continue
-		}
-		summary, _ := content.SummaryOf(object)
-		if known.applied.bundles[name] != summary.SpecDigest {
-			return false
-		}
-		own++
-	}
-	return own == len(known.applied.bundles)
+	stored, err := r.bundlesIn(ctx, repo.Namespace)
+	return err != nil || intact(ours(repo.Name, stored), known.applied.bundles)
 }
 
 // apply reads a commit and stores its Bundles. It returns the digests of all of them by name.
@@ -126,7 +70,7 @@ func (r *Reconciler) apply(ctx context.Context, repo *fleet.GitRepo, commit stri
 	if err != nil {
 		return nil, warningsOf(result), err
 	}
-	existing, err := r.stored(ctx, repo)
+	existing, err := r.bundlesIn(ctx, repo.Namespace)
 	if err != nil {
 		return nil, result.Warnings, err
 	}
@@ -134,29 +78,11 @@ func (r *Reconciler) apply(ctx context.Context, repo *fleet.GitRepo, commit stri
 	if err != nil {
 		return nil, result.Warnings, err
 	}
-	if err := r.execute(ctx, todo); err != nil {
+	written, err := r.execute(ctx, todo)
+	if err != nil {
 		return nil, result.Warnings, err
 	}
-	return r.digests(repo, want, existing, todo), result.Warnings, nil
-}
-
-// digests lists what the hub holds for the repository once the plan is carried out. Bundles that stay
-// because a path matched nothing are among them.
-func (r *Reconciler) digests(repo *fleet.GitRepo, want []wanted, existing map[string]*fleet.Bundle, done plan) map[string]string {
-	held := map[string]string{}
-	for name, object := range existing {
-		if object.Labels[fleet.RepoLabel] == repo.Name && object.DeletionTimestamp.IsZero() {
-			summary, _ := content.SummaryOf(object)
-			held[name] = summary.SpecDigest
-		}
-	}
-	for _, removed := range done.delete {
-		delete(held, removed.Name)
-	}
-	for _, one := range want {
-		held[one.bundle.Name] = one.summary.SpecDigest
-	}
-	return held
+	return held(ours(repo.Name, existing), todo, written), result.Warnings, nil
 }
 
 func (r *Reconciler) wantedBundles(ctx context.Context, repo *fleet.GitRepo, commit string) ([]wanted, *bundle.Result, error) {
@@ -213,11 +139,11 @@ func warningsOf(result *bundle.Result) []bundle.Warning {
 	return result.Warnings
 }
 
-// stored lists the Bundles of the GitRepo's namespace by name, trimmed, from the cache.
-func (r *Reconciler) stored(ctx context.Context, repo *fleet.GitRepo) (map[string]*fleet.Bundle, error) {
+// bundlesIn lists the Bundles of a namespace by name, trimmed, from the cache.
+func (r *Reconciler) bundlesIn(ctx context.Context, namespace string) (map[string]*fleet.Bundle, error) {
 	var list fleet.BundleList
-	if err := r.Client.List(ctx, &list, client.InNamespace(repo.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list bundles in %s: %w", repo.Namespace, err)
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list bundles in %s: %w", namespace, err)
 	}
 	found := make(map[string]*fleet.Bundle, len(list.Items))
 	for i := range list.Items {

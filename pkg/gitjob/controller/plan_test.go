@@ -1,0 +1,230 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/target"
+)
+
+// want makes a wanted bundle of repository shop; text stands for its files.
+func want(t testing.TB, name, text string) wanted {
+	t.Helper()
+	object := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ws", Name: name, Generation: 1,
+		Labels: map[string]string{fleet.RepoLabel: "shop", fleet.CommitLabel: "c1"},
+	}}
+	object.Spec.Resources = []fleet.BundleResource{{Name: "one.yaml", Content: text}}
+	summary, err := content.Summarize(object.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wanted{bundle: object, summary: summary}
+}
+
+// cached is a wanted bundle as the cache shows it once it is stored.
+func cached(t testing.TB, one wanted, change func(*fleet.Bundle)) *fleet.Bundle {
+	t.Helper()
+	object := one.bundle.DeepCopy()
+	if err := content.Trim(object); err != nil {
+		t.Fatal(err)
+	}
+	object.Status.ObservedGeneration = object.Generation
+	if change != nil {
+		change(object)
+	}
+	return object
+}
+
+func labelled(key, value string) func(*fleet.Bundle) {
+	return func(b *fleet.Bundle) { b.Labels[key] = value }
+}
+
+func deleting(b *fleet.Bundle) { b.DeletionTimestamp = &metav1.Time{Time: start} }
+
+func ready(status corev1.ConditionStatus, reason, message string) func(*fleet.Bundle) {
+	return func(b *fleet.Bundle) {
+		b.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionReady, Status: status, Reason: reason, Message: message}}
+	}
+}
+
+var valuesMissing = ready(corev1.ConditionFalse, target.ReasonValuesMissing, "no Secret")
+
+func (p plan) String() string {
+	var words []string
+	for verb, list := range map[string][]wanted{"create": p.create, "update": p.update, "values": p.values} {
+		for _, one := range list {
+			words = append(words, verb+" "+one.bundle.Name)
+		}
+	}
+	for _, one := range p.delete {
+		words = append(words, "delete "+one.Name)
+	}
+	for _, name := range p.terminating {
+		words = append(words, "terminating "+name)
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
+}
+
+func TestPlanBundles(t *testing.T) {
+	one := want(t, "one", "a")
+	annotated := want(t, "one", "a")
+	annotated.bundle.Annotations = map[string]string{"note": "x"}
+	for name, test := range map[string]struct {
+		want      []wanted
+		existing  []*fleet.Bundle
+		keep      bool
+		wantPlan  string
+		wantOwner string
+	}{
+		"new":              {want: []wanted{one}, wantPlan: "create one"},
+		"the same":         {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, nil)}},
+		"only the commit":  {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, labelled(fleet.CommitLabel, "c0"))}},
+		"other files":      {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, want(t, "one", "b"), nil)}, wantPlan: "update one"},
+		"other labels":     {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, labelled("team", "x"))}, wantPlan: "update one"},
+		"new annotation":   {want: []wanted{annotated}, existing: []*fleet.Bundle{cached(t, one, nil)}, wantPlan: "update one"},
+		"same annotation":  {want: []wanted{annotated}, existing: []*fleet.Bundle{cached(t, annotated, nil)}},
+		"others' notes":    {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, annotated, nil)}},
+		"values are gone":  {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, valuesMissing)}, wantPlan: "values one"},
+		"left the source":  {existing: []*fleet.Bundle{cached(t, one, nil)}, wantPlan: "delete one"},
+		"incomplete read":  {existing: []*fleet.Bundle{cached(t, one, nil)}, keep: true},
+		"left and leaving": {existing: []*fleet.Bundle{cached(t, one, deleting)}},
+		"another repo's":   {existing: []*fleet.Bundle{cached(t, one, labelled(fleet.RepoLabel, "other"))}},
+		"being deleted": {
+			want: []wanted{one, want(t, "two", "a")}, existing: []*fleet.Bundle{cached(t, one, deleting)},
+			wantPlan: "create two, terminating one",
+		},
+		"taken by a repo": {
+			want: []wanted{one, want(t, "two", "a")}, existing: []*fleet.Bundle{cached(t, one, labelled(fleet.RepoLabel, "other"))},
+			wantOwner: "the GitRepo other",
+		},
+		"taken by a HelmOp": {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, func(b *fleet.Bundle) {
+			b.Labels = map[string]string{fleet.HelmOpLabel: "op"}
+		})}, wantOwner: "the HelmOp op"},
+		"taken by hand": {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, func(b *fleet.Bundle) { b.Labels = nil })}, wantOwner: "made by hand"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			existing := map[string]*fleet.Bundle{}
+			for _, bundle := range test.existing {
+				existing[bundle.Name] = bundle
+			}
+			got, err := planBundles("shop", test.want, existing, !test.keep)
+			if test.wantOwner != "" {
+				if err == nil || !strings.Contains(err.Error(), test.wantOwner) || fault.ClassOf(err) != fault.Stalled {
+					t.Errorf("error %v, want it to name %s", err, test.wantOwner)
+				}
+				if !got.empty() {
+					t.Errorf("a refused plan does %s", got)
+				}
+				return
+			}
+			if err != nil || got.String() != test.wantPlan {
+				t.Errorf("plan %q (%v), want %q", got, err, test.wantPlan)
+			}
+			if got.empty() != (test.wantPlan == "") {
+				t.Errorf("empty is %v for %s", got.empty(), got)
+			}
+		})
+	}
+}
+
+// Carrying a plan out gives a hub on which the next plan is empty, that is intact and holds what was wanted,
+// and no Bundle of another owner was touched.
+func TestPlanConverges(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		existing := map[string]*fleet.Bundle{}
+		foreign := map[string]*fleet.Bundle{}
+		for i := range random.IntN(6) {
+			one := want(t, fmt.Sprintf("b%d", i), fmt.Sprint(random.IntN(3)))
+			existing[one.bundle.Name] = cached(t, one, nil)
+		}
+		for i := range random.IntN(3) {
+			one := want(t, fmt.Sprintf("f%d", i), "x")
+			foreign[one.bundle.Name] = cached(t, one, labelled(fleet.RepoLabel, "other"))
+		}
+		maps.Copy(existing, foreign)
+		var wants []wanted
+		for i := range random.IntN(6) {
+			wants = append(wants, want(t, fmt.Sprintf("b%d", i), fmt.Sprint(random.IntN(3))))
+		}
+		todo, err := planBundles("shop", wants, existing, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		applied := held(ours("shop", existing), todo, writtenBy(todo))
+		for _, one := range slices.Concat(todo.create, todo.update) {
+			existing[one.bundle.Name] = cached(t, one, nil)
+		}
+		for _, one := range todo.delete {
+			delete(existing, one.Name)
+		}
+		again, err := planBundles("shop", wants, existing, true)
+		if err != nil || !again.empty() {
+			t.Fatalf("the second plan is %q (%v) after %q", again, err, todo)
+		}
+		if !intact(ours("shop", existing), applied) {
+			t.Fatalf("after %q the hub does not count as intact", todo)
+		}
+		for name, bundle := range foreign {
+			if existing[name] != bundle {
+				t.Fatalf("the plan %q touches %s", todo, name)
+			}
+		}
+	}
+}
+
+func writtenBy(todo plan) map[string]string {
+	digests := map[string]string{}
+	for _, one := range slices.Concat(todo.create, todo.update) {
+		digests[one.bundle.Name] = one.summary.SpecDigest
+	}
+	return digests
+}
+
+func TestIntactAndUnsettled(t *testing.T) {
+	one, two := want(t, "one", "a"), want(t, "two", "b")
+	good := ready(corev1.ConditionTrue, "", "")
+	for name, test := range map[string]struct {
+		existing      []*fleet.Bundle
+		wantIntact    bool
+		wantUnsettled string
+	}{
+		"as applied":         {[]*fleet.Bundle{cached(t, one, good), cached(t, two, good)}, true, ""},
+		"one deleted":        {[]*fleet.Bundle{cached(t, one, good)}, false, "Bundle two: is being stored"},
+		"one leaving":        {[]*fleet.Bundle{cached(t, one, good), cached(t, two, deleting)}, false, "Bundle two: is being stored"},
+		"one edited":         {[]*fleet.Bundle{cached(t, one, good), cached(t, want(t, "two", "c"), good)}, false, "Bundle two: is being stored"},
+		"one too many":       {[]*fleet.Bundle{cached(t, one, good), cached(t, two, good), cached(t, want(t, "x", ""), good)}, false, ""},
+		"another repo's":     {[]*fleet.Bundle{cached(t, one, good), cached(t, two, good), cached(t, want(t, "x", ""), labelled(fleet.RepoLabel, "other"))}, true, ""},
+		"values are missing": {[]*fleet.Bundle{cached(t, one, good), cached(t, two, valuesMissing)}, false, "Bundle two: no Secret"},
+		"not planned yet":    {[]*fleet.Bundle{cached(t, one, nil), cached(t, two, good)}, true, "Bundle one: is being deployed"},
+		"older spec planned": {[]*fleet.Bundle{cached(t, one, good), cached(t, two, func(b *fleet.Bundle) { good(b); b.Generation = 2 })}, true, "Bundle two: is being deployed"},
+		"rolling out":        {[]*fleet.Bundle{cached(t, one, ready(corev1.ConditionFalse, "", "Pending(3)")), cached(t, two, good)}, true, "Bundle one: Pending(3)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			existing := map[string]*fleet.Bundle{}
+			for _, bundle := range test.existing {
+				existing[bundle.Name] = bundle
+			}
+			own := ours("shop", existing)
+			applied := map[string]string{"one": one.summary.SpecDigest, "two": two.summary.SpecDigest}
+			if got := intact(own, applied); got != test.wantIntact {
+				t.Errorf("intact: %v, want %v", got, test.wantIntact)
+			}
+			if got := messageOf(unsettled(own, applied)); got != test.wantUnsettled {
+				t.Errorf("unsettled: %q, want %q", got, test.wantUnsettled)
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+func equalStatus(a, b fleet.GitRepoStatus) bool { return equality.Semantic.DeepEqual(a, b) }
+
+func TestGitRepoEvents(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fleet.GitRepo)
+		want   bool
+	}{
+		"nothing":          {func(*fleet.GitRepo) {}, false},
+		"our status":       {func(r *fleet.GitRepo) { r.Status.Commit, r.Status.ObservedGeneration = "c", 9 }, false},
+		"spec":             {func(r *fleet.GitRepo) { r.Generation++ }, true},
+		"labels":           {func(r *fleet.GitRepo) { r.Labels = map[string]string{"a": "b"} }, true},
+		"announced":        {func(r *fleet.GitRepo) { r.Status.WebhookCommit = "c" }, true},
+		"announced again":  {func(r *fleet.GitRepo) { r.Status.LastWebhookTime = metav1.NewTime(start) }, true},
+		"is being deleted": {func(r *fleet.GitRepo) { r.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := repoWith(nil), repoWith(nil)
+			test.change(after)
+			if got := specOrLabels().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
+				t.Errorf("let through: %v", got)
+			}
+		})
+	}
+}
+
+func TestBundleEvents(t *testing.T) {
+	one := want(t, "one", "a")
+	for name, test := range map[string]struct {
+		after *fleet.Bundle
+		want  bool
+	}{
+		"nothing":         {cached(t, one, nil), false},
+		"numbers":         {cached(t, one, func(b *fleet.Bundle) { b.Status.Summary.Ready = 3 }), false},
+		"files":           {cached(t, want(t, "one", "b"), nil), true},
+		"labels":          {cached(t, one, labelled("a", "b")), true},
+		"what it says":    {cached(t, one, ready(corev1.ConditionFalse, "", "no")), true},
+		"is planned":      {cached(t, one, func(b *fleet.Bundle) { b.Status.ObservedGeneration = 9 }), true},
+		"values are gone": {cached(t, one, valuesMissing), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := bundleTouched().Update(event.UpdateEvent{ObjectOld: cached(t, one, nil), ObjectNew: test.after}); got != test.want {
+				t.Errorf("let through: %v", got)
+			}
+		})
+	}
+	if !bundleTouched().Delete(event.DeleteEvent{}) || !bundleTouched().Create(event.CreateEvent{}) {
+		t.Error("Bundles come and go unnoticed")
+	}
+	if got := repoOf(t.Context(), one.bundle); len(got) != 1 || got[0].String() != "ws/shop" {
+		t.Errorf("GitRepo %v", got)
+	}
+	if got := repoOf(t.Context(), &fleet.Bundle{}); got != nil {
+		t.Errorf("a Bundle made by hand belongs to %v", got)
+	}
+}
