@@ -143,54 +143,93 @@ func lostReferences() handler.EventHandler {
 func (c *contents) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(fleet.GroupVersion.WithKind("Content"))
-	if err := c.client.Get(ctx, request.NamespacedName, object); err != nil || !object.DeletionTimestamp.IsZero() {
-		if err == nil || apierrors.IsNotFound(err) {
-			c.forget(request.Name)
-		}
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	err := c.client.Get(ctx, request.NamespacedName, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		c.forget(request.Name)
+		return reconcile.Result{}, c.restore(ctx, request.Name)
+	case err != nil:
+		return reconcile.Result{}, err
+	case !object.DeletionTimestamp.IsZero():
+		c.forget(request.Name)
+		return reconcile.Result{}, nil
 	}
-	used, err := c.used(ctx, object.Name)
-	if err != nil || used {
+	users, err := c.users(ctx, object.Name, client.Limit(1))
+	if err != nil || len(users) > 0 {
 		return reconcile.Result{}, err
 	}
-	since := object.CreationTimestamp.Time
-	if needed := c.lastNeeded(object.Name); needed.After(since) {
+	wait, err := c.remove(ctx, object)
+	return reconcile.Result{RequeueAfter: wait}, err
+}
+
+// keptFor is how long a Content without users stays, which was created and last asked for at these times.
+func keptFor(created, needed, now time.Time) time.Duration {
+	since := created
+	if needed.After(since) {
 		since = needed
 	}
-	if wait := unusedFor - c.now().Sub(since); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
-	}
-	return reconcile.Result{}, c.remove(ctx, object)
+	return max(unusedFor-now.Sub(since), 0)
 }
 
-func (c *contents) used(ctx context.Context, id string) (bool, error) {
-	var users fleet.BundleDeploymentList
-	err := c.client.List(ctx, &users, client.MatchingFields{contentIndex: id}, client.UnsafeDisableDeepCopy, client.Limit(1))
+// restore stores a Content anew that is gone although deployments refer to it, from a bundle that still has
+// these files.
+func (c *contents) restore(ctx context.Context, id string) error {
+	users, err := c.users(ctx, id)
 	if err != nil {
-		return false, fmt.Errorf("list users of content %s: %w", id, err)
+		return err
 	}
-	return len(users.Items) > 0, nil
+	asked := map[types.NamespacedName]bool{}
+	for i := range users {
+		key := types.NamespacedName{Namespace: users[i].Labels[fleet.BundleNamespaceLabel], Name: users[i].Labels[fleet.BundleLabel]}
+		if asked[key] {
+			continue
+		}
+		asked[key] = true
+		var bundle fleet.Bundle
+		if err := c.client.Get(ctx, key, &bundle); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read bundle %s: %w", key, err)
+		}
+		if summary, ok := content.SummaryOf(&bundle); ok && summary.ManifestID == id && bundle.Spec.ContentsID == "" {
+			return retried(c.ensure(ctx, &bundle, id))
+		}
+	}
+	return nil
 }
 
-// remove asks the API server once more, because a cache may be behind, and deletes.
-func (c *contents) remove(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+// users lists deployments that refer to a Content.
+func (c *contents) users(ctx context.Context, id string, options ...client.ListOption) ([]fleet.BundleDeployment, error) {
+	var users fleet.BundleDeploymentList
+	options = append(options, client.MatchingFields{contentIndex: id}, client.UnsafeDisableDeepCopy)
+	if err := c.client.List(ctx, &users, options...); err != nil {
+		return nil, fmt.Errorf("list users of content %s: %w", id, err)
+	}
+	return users.Items, nil
+}
+
+// remove deletes a Content that nobody needed for a while, or returns how long to wait for that. It asks the
+// API server once more for users, because a cache may be behind.
+func (c *contents) remove(ctx context.Context, object *metav1.PartialObjectMetadata) (time.Duration, error) {
 	stripe := c.stripe(object.Name)
 	stripe.Lock()
 	defer stripe.Unlock()
+	// Looked up under the lock: a bundle that is told now that the Content exists must find it.
+	if wait := keptFor(object.CreationTimestamp.Time, c.lastNeeded(object.Name), c.now()); wait > 0 {
+		return wait, nil
+	}
 	users := &metav1.PartialObjectMetadataList{}
 	users.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeploymentList"))
 	if err := c.reader.List(ctx, users, client.MatchingLabels{fleet.ContentLabel: object.Name}, client.Limit(1)); err != nil {
-		return fmt.Errorf("list users of content %s: %w", object.Name, err)
+		return 0, fmt.Errorf("list users of content %s: %w", object.Name, err)
 	}
 	if len(users.Items) > 0 {
-		return nil
+		return unusedFor, nil
 	}
 	err := c.client.Delete(ctx, object, client.Preconditions{UID: &object.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete content %s: %w", object.Name, err)
+		return 0, fmt.Errorf("delete content %s: %w", object.Name, err)
 	}
 	c.forget(object.Name)
-	return nil
+	return 0, nil
 }
 
 // contentOf lists the Contents a BundleDeployment refers to.

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
@@ -31,7 +30,7 @@ func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot
 		current[snapshot.Current[i].Namespace] = &snapshot.Current[i]
 	}
 	pass := &pass{reconciler: r, bundle: client.ObjectKeyFromObject(bundle), current: current}
-	return errors.Join(
+	return join(
 		each(plan.Create, func(d *target.Deployment) error { return pass.create(ctx, d) }),
 		each(plan.Update, func(d *target.Deployment) error { return pass.update(ctx, d) }),
 		each(plan.Secrets, func(d *target.Deployment) error { return r.writeValues(ctx, d.Object, d.Values) }),
@@ -49,16 +48,67 @@ type pass struct {
 // create writes the values first, so that no agent sees a hash without its values.
 func (p *pass) create(ctx context.Context, deployment *target.Deployment) error {
 	object := deployment.Object
-	if err := p.reconciler.writeValues(ctx, object, deployment.Values); err != nil {
+	made, err := p.createValues(ctx, deployment)
+	if err != nil {
 		return err
 	}
-	err := p.reconciler.Client.Create(ctx, object)
-	if client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("create deployment %s/%s: %w", object.Namespace, object.Name, err)
+	err = p.reconciler.Client.Create(ctx, object)
+	if apierrors.IsAlreadyExists(err) {
+		// Made by a pass that did not live to see it, or somebody else's.
+		if object, err = p.present(ctx, deployment); err == nil && object == nil {
+			return fault.New(fault.Transient, "DeploymentVanished", "create deployment %s/%s: it came and went", deployment.Object.Namespace, deployment.Object.Name)
+		}
 	}
-	// One that exists was made by a pass that did not live to see it; the cache will show it.
-	p.reconciler.writes.wrote(p.bundle, object.Namespace, max(object.Generation, 1), p.reconciler.Now())
+	if err != nil {
+		if made && fault.NeedsPerson(err) {
+			err = errors.Join(err, p.reconciler.deleteValues(ctx, client.ObjectKeyFromObject(deployment.Object), fleet.DeploymentValuesSecretType))
+		}
+		return fmt.Errorf("create deployment %s/%s: %w", deployment.Object.Namespace, deployment.Object.Name, err)
+	}
+	p.reconciler.writes.wrote(p.bundle, object.Namespace, object.ResourceVersion, p.reconciler.Now())
 	return nil
+}
+
+// createValues stores the values of a new deployment, over those that were left behind, and says whether
+// there were none.
+func (p *pass) createValues(ctx context.Context, deployment *target.Deployment) (made bool, err error) {
+	if deployment.Values == nil {
+		return false, nil
+	}
+	object := deployment.Object
+	err = p.reconciler.Client.Create(ctx, valuesSecret(object, deployment.Values))
+	if err == nil {
+		return true, nil
+	}
+	if apierrors.IsAlreadyExists(err) {
+		if _, err = p.present(ctx, deployment); err == nil {
+			err = p.reconciler.Client.Update(ctx, valuesSecret(object, deployment.Values))
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("write values of deployment %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	return false, nil
+}
+
+// present returns the deployment that has the name already, nil if none has; one of another bundle is an
+// error that names it. It asks the API server.
+func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fleet.BundleDeployment, error) {
+	var found fleet.BundleDeployment
+	err := p.reconciler.Reader.Get(ctx, client.ObjectKeyFromObject(deployment.Object), &found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	owner := types.NamespacedName{Namespace: found.Labels[fleet.BundleNamespaceLabel], Name: found.Labels[fleet.BundleLabel]}
+	if owner != p.bundle {
+		return nil, fault.New(fault.Stalled, "DeploymentOwnedByOther",
+			"on Cluster %s it exists already and belongs to bundle %s; rename one of the two bundles, or keep one of them away from the cluster",
+			deployment.Cluster, owner)
+	}
+	return &found, nil
 }
 
 // update patches only what changed: the agent writes the status of the same object all the time, and a
@@ -80,9 +130,9 @@ func (p *pass) update(ctx context.Context, deployment *target.Deployment) error 
 	if err := p.reconciler.Client.Patch(ctx, object, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("update deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	p.reconciler.writes.wrote(p.bundle, object.Namespace, object.Generation, p.reconciler.Now())
+	p.reconciler.writes.wrote(p.bundle, object.Namespace, object.ResourceVersion, p.reconciler.Now())
 	if before.Spec.ValuesHash != "" && deployment.Values == nil {
-		return p.reconciler.deleteValues(ctx, object)
+		return p.reconciler.deleteValues(ctx, client.ObjectKeyFromObject(object), fleet.DeploymentValuesSecretType)
 	}
 	return nil
 }
@@ -93,48 +143,11 @@ func (p *pass) delete(ctx context.Context, deployment *target.Deployment) error 
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	p.reconciler.writes.wrote(p.bundle, object.Namespace, 0, p.reconciler.Now())
+	p.reconciler.writes.removed(p.bundle, object.Namespace, p.reconciler.Now())
 	if object.Spec.ValuesHash != "" {
-		return p.reconciler.deleteValues(ctx, object)
+		return p.reconciler.deleteValues(ctx, client.ObjectKeyFromObject(object), fleet.DeploymentValuesSecretType)
 	}
 	return nil
-}
-
-// writeValues stores the values of a deployment in the Secret of its name.
-func (r *Reconciler) writeValues(ctx context.Context, deployment *fleet.BundleDeployment, data map[string][]byte) error {
-	if data == nil {
-		return nil
-	}
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name},
-		Type:       fleet.DeploymentValuesSecretType,
-		Data:       data,
-	}
-	err := r.Client.Create(ctx, secret.DeepCopy())
-	if apierrors.IsAlreadyExists(err) {
-		err = r.Client.Update(ctx, secret)
-	}
-	if err != nil {
-		return fmt.Errorf("write values of deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
-	}
-	return nil
-}
-
-func (r *Reconciler) deleteValues(ctx context.Context, deployment *fleet.BundleDeployment) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
-	if err := r.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete values of deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
-	}
-	return nil
-}
-
-func (r *Reconciler) currentValues(ctx context.Context, deployment *fleet.BundleDeployment) ([]byte, error) {
-	var secret corev1.Secret
-	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(deployment), &secret)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read values of deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
-	}
-	return secret.Data[target.ValuesKey], nil
 }
 
 // each calls work for every deployment, a few at a time, and joins the errors in order.
@@ -150,5 +163,5 @@ func each(deployments []target.Deployment, work func(*target.Deployment) error) 
 		})
 	}
 	group.Wait()
-	return errors.Join(problems...)
+	return join(problems...)
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,9 @@ func (r *Reconciler) gather(ctx context.Context, bundle *fleet.Bundle) (target.S
 		return target.Snapshot{}, err
 	}
 	snapshot.Current = current
+	if snapshot.MissingValues, err = r.missingValues(ctx, current); err != nil {
+		return target.Snapshot{}, err
+	}
 	if snapshot.Bundle, err = r.withValues(ctx, bundle); err != nil {
 		return target.Snapshot{}, err
 	}
@@ -86,8 +90,50 @@ func (r *Reconciler) addNamespace(ctx context.Context, snapshot *target.Snapshot
 	if err := r.Client.List(ctx, &groups, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list clustergroups in %s: %w", namespace, err)
 	}
-	snapshot.Groups = append(snapshot.Groups, groups.Items...)
+	for i := range groups.Items {
+		group := &groups.Items[i]
+		problem := unreadable(group)
+		if problem != nil && refersTo(&snapshot.Bundle.Spec, group) {
+			// Without its members the bundle would leave their clusters.
+			return problem
+		}
+		if problem == nil {
+			snapshot.Groups = append(snapshot.Groups, *group)
+		}
+	}
 	return nil
+}
+
+// unreadable says what is wrong with the selector of a cluster group.
+func unreadable(group *fleet.ClusterGroup) error {
+	if _, err := metav1.LabelSelectorAsSelector(group.Spec.Selector); err != nil {
+		return fault.New(fault.Stalled, "InvalidClusterGroup",
+			"the selector of ClusterGroup %s/%s cannot be read; nothing changes until it is corrected: %w", group.Namespace, group.Name, err)
+	}
+	return nil
+}
+
+// refersTo says that a bundle names a cluster group or selects it by its labels.
+func refersTo(spec *fleet.BundleSpec, group *fleet.ClusterGroup) bool {
+	all := slices.Clone(spec.TargetRestrictions)
+	for i := range spec.Targets {
+		all = append(all, spec.Targets[i].ClusterTarget)
+	}
+	if spec.RolloutStrategy != nil {
+		for i := range spec.RolloutStrategy.Partitions {
+			all = append(all, spec.RolloutStrategy.Partitions[i].ClusterTarget)
+		}
+	}
+	return slices.ContainsFunc(all, func(target fleet.ClusterTarget) bool {
+		if target.ClusterGroup != "" && target.ClusterGroup == group.Name {
+			return true
+		}
+		if target.ClusterGroupSelector == nil {
+			return false
+		}
+		selector, err := metav1.LabelSelectorAsSelector(target.ClusterGroupSelector)
+		return err == nil && selector.Matches(labels.Set(group.Labels))
+	})
 }
 
 // reachable lists the namespaces whose clusters a bundle may reach: its own and those mapped to it.
@@ -156,7 +202,7 @@ func (r *Reconciler) withValues(ctx context.Context, bundle *fleet.Bundle) (*fle
 	var secret corev1.Secret
 	err := r.Reader.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) {
-		return nil, fault.New(fault.Waiting, "ValuesMissing", "the Secret %s with the bundle's values does not exist", key)
+		return nil, fault.New(fault.Waiting, target.ReasonValuesMissing, "the Secret %s with the bundle's values does not exist", key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read values of bundle %s: %w", key, err)

@@ -26,6 +26,10 @@ func observe(bundle *fleet.Bundle, pass outcome, rollup status.Rollup, now time.
 		Err:                pass.err,
 		ResourcesSHA256Sum: summary.Digest,
 	}
+	if !pass.observed() {
+		// A retry must still know that it carries out a person's edit.
+		input.Generation = bundle.Status.ObservedGeneration
+	}
 	if pass.planned {
 		input.Rollout = rolloutOf(pass.plan)
 		input.Problems = problemsOf(pass.plan)
@@ -68,7 +72,7 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 	key := client.ObjectKeyFromObject(bundle)
 	current, err := r.deployments(ctx, bundle)
 	if err != nil {
-		return transientOnly(err)
+		return err
 	}
 	plan, err := target.NewPlan(target.Snapshot{Bundle: bundle, Current: current})
 	if err != nil {
@@ -81,16 +85,16 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 		return err
 	}
 	if bundle.Spec.ValuesHash != "" {
-		if err := r.deleteValues(ctx, &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}); err != nil {
+		if err := r.deleteValues(ctx, key, fleet.BundleValuesSecretType); err != nil {
 			return err
 		}
 	}
-	r.values.drop(key)
 	before := bundle.DeepCopy()
 	controllerutil.RemoveFinalizer(bundle, fleet.BundleFinalizer)
 	if err := r.Client.Patch(ctx, bundle, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("remove finalizer from bundle %s: %w", key, err)
 	}
+	r.forget(key)
 	return nil
 }
 

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
@@ -21,6 +22,8 @@ import (
 type Rollups interface {
 	// Bundle returns what is counted; ok is false until all deployments were counted.
 	Bundle(namespace, name string) (rollup status.Rollup, ok bool)
+	// Covers says that the given deployments, or newer versions of them, are counted.
+	Covers(deployments []fleet.BundleDeployment) bool
 }
 
 // Reconciler makes the BundleDeployments of Bundles. All fields but the private ones must be set.
@@ -35,60 +38,66 @@ type Reconciler struct {
 	contents *contents
 	writes   settled
 	values   valuesCache
+	// valuesOfDeployments knows which Secrets of that type there are.
+	valuesOfDeployments client.Reader
 }
 
-// outcome is what a pass found out.
-type outcome struct {
-	plan    target.Plan
-	planned bool
-	err     error
-}
+// Pauses before another try, where an event that ends the wait is on its way or already came.
+const (
+	behindRetry    = 100 * time.Millisecond
+	uncountedRetry = time.Second
+)
 
 // Reconcile makes one pass over a Bundle: gather, plan, execute, observe, one status patch.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var bundle fleet.Bundle
 	if err := r.Client.Get(ctx, request.NamespacedName, &bundle); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(request.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if !r.writes.showsOwn(request.NamespacedName, bundle.ResourceVersion) {
+		return reconcile.Result{RequeueAfter: behindRetry}, nil
+	}
 	if !bundle.DeletionTimestamp.IsZero() {
-		return reconcile.Result{}, r.delete(ctx, &bundle)
+		return settle(r.delete(ctx, &bundle))
 	}
 	if added, err := r.ensureFinalizer(ctx, &bundle); added || err != nil {
 		// The answer has the files in place of their summary: go on with the cached object.
-		return reconcile.Result{RequeueAfter: time.Millisecond}, err
+		return reconcile.Result{RequeueAfter: behindRetry}, err
 	}
 	pass := r.deploy(ctx, &bundle)
-	if errors.Is(pass.err, errBehind) {
-		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil
+	if errors.Is(pass.err, errBehind) || pass.unseen() {
+		return reconcile.Result{RequeueAfter: behindRetry}, nil
 	}
 	rollup, counted := r.Rollups.Bundle(bundle.Namespace, bundle.Name)
-	if !counted {
+	switch {
+	case !counted:
 		// Before everything is counted a status would be wrong.
-		return reconcile.Result{RequeueAfter: time.Second}, transientOnly(pass.err)
+		return reconcile.Result{RequeueAfter: uncountedRetry}, retried(pass.err)
+	case pass.err == nil && !r.Rollups.Covers(pass.current):
+		// It would speak of what was.
+		return reconcile.Result{RequeueAfter: behindRetry}, nil
 	}
 	if err := r.writeStatus(ctx, &bundle, observe(&bundle, pass, rollup, r.Now())); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: again(pass)}, transientOnly(pass.err)
+	return reconcile.Result{RequeueAfter: pass.again()}, retried(pass.err)
 }
 
-// again is when to plan once more without an event: soon when the plan was cut at maxNew.
-func again(pass outcome) time.Duration {
-	switch {
-	case pass.plan.More:
-		return time.Millisecond
-	case fault.ClassOf(pass.err) == fault.Waiting:
-		return 2 * time.Second
+// settle waits a moment for a cache that is behind.
+func settle(err error) (reconcile.Result, error) {
+	if errors.Is(err, errBehind) {
+		return reconcile.Result{RequeueAfter: behindRetry}, nil
 	}
-	return 0
+	return reconcile.Result{}, retried(err)
 }
 
-// transientOnly returns errors that are worth a retry with back-off; the others wait for an event.
-func transientOnly(err error) error {
-	if fault.ClassOf(err) == fault.Transient {
-		return err
-	}
-	return nil
+// forget drops what is kept of a bundle that is gone.
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.values.drop(key)
+	r.writes.forget(key)
 }
 
 // deploy gathers a snapshot, plans and executes.
@@ -99,9 +108,9 @@ func (r *Reconciler) deploy(ctx context.Context, bundle *fleet.Bundle) outcome {
 	}
 	plan, err := target.NewPlan(snapshot)
 	if err != nil {
-		return outcome{err: err}
+		return outcome{current: snapshot.Current, err: err}
 	}
-	return outcome{plan: plan, planned: true, err: r.execute(ctx, bundle, snapshot, plan)}
+	return outcome{plan: plan, planned: true, current: snapshot.Current, err: r.execute(ctx, bundle, snapshot, plan)}
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
@@ -112,6 +121,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, bundle *fleet.Bundle) 
 	if err := r.Client.Patch(ctx, bundle, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return true, fmt.Errorf("add finalizer to bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
 	}
+	r.writes.wroteOwn(client.ObjectKeyFromObject(bundle), bundle.ResourceVersion)
 	return true, nil
 }
 
@@ -125,5 +135,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, bundle *fleet.Bundle, next
 	if err := r.Client.Status().Patch(ctx, bundle, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status of bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
 	}
+	r.writes.wroteOwn(client.ObjectKeyFromObject(bundle), bundle.ResourceVersion)
 	return nil
 }

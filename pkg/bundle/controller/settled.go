@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
@@ -14,31 +15,66 @@ import (
 const forgetWrites = 10 * time.Second
 
 // settled remembers what the last pass over a bundle wrote, so that the next one does not plan on a cache
-// that is behind: it would create again what exists.
+// that is behind: it would create again what exists, or miss that a status must be set back.
 type settled struct {
 	mutex   sync.Mutex
 	bundles map[types.NamespacedName]*written
 }
 
-// written holds, by namespace of the deployment, the generation written; 0 for a deletion.
+// written holds, by namespace of the deployment, the resource version written, and which are deleted.
 type written struct {
-	at          time.Time
-	generations map[string]int64
+	at       time.Time
+	versions map[string]string
+	deleted  map[string]bool
+	// own is the newest resource version of the bundle itself that we wrote.
+	own string
 }
 
-func (s *settled) wrote(key types.NamespacedName, namespace string, generation int64, now time.Time) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
+func (s *settled) entry(key types.NamespacedName) *written {
 	if s.bundles == nil {
 		s.bundles = map[types.NamespacedName]*written{}
 	}
 	entry := s.bundles[key]
 	if entry == nil {
-		entry = &written{generations: map[string]int64{}}
+		entry = &written{versions: map[string]string{}, deleted: map[string]bool{}}
 		s.bundles[key] = entry
 	}
+	return entry
+}
+
+// wrote notes the resource version of a deployment of the bundle key.
+func (s *settled) wrote(key types.NamespacedName, namespace, version string, now time.Time) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	entry := s.entry(key)
 	entry.at = now
-	entry.generations[namespace] = generation
+	entry.versions[namespace] = version
+	delete(entry.deleted, namespace)
+}
+
+// removed notes that a deployment of the bundle key was deleted.
+func (s *settled) removed(key types.NamespacedName, namespace string, now time.Time) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	entry := s.entry(key)
+	entry.at = now
+	entry.deleted[namespace] = true
+	delete(entry.versions, namespace)
+}
+
+// wroteOwn notes the resource version of the bundle itself.
+func (s *settled) wroteOwn(key types.NamespacedName, version string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.entry(key).own = version
+}
+
+// showsOwn says that version, of the bundle itself, is not older than what we wrote of it.
+func (s *settled) showsOwn(key types.NamespacedName, version string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	entry := s.bundles[key]
+	return entry == nil || notOlder(version, entry.own)
 }
 
 // visible says that the deployments show everything that was written; then it is forgotten.
@@ -52,29 +88,43 @@ func (s *settled) visible(key types.NamespacedName, deployments []fleet.BundleDe
 	if now.Sub(entry.at) < forgetWrites && !entry.shownBy(deployments) {
 		return false
 	}
-	delete(s.bundles, key)
+	clear(entry.versions)
+	clear(entry.deleted)
 	return true
 }
 
+// forget drops what is known of a bundle that is gone.
+func (s *settled) forget(key types.NamespacedName) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.bundles, key)
+}
+
 func (w *written) shownBy(deployments []fleet.BundleDeployment) bool {
-	seen := 0
+	if len(w.versions)+len(w.deleted) == 0 {
+		return true
+	}
+	shown := 0
 	for i := range deployments {
-		generation, ours := w.generations[deployments[i].Namespace]
-		if !ours {
-			continue
-		}
-		if generation == 0 && deployments[i].DeletionTimestamp.IsZero() || deployments[i].Generation < generation {
+		deployment := &deployments[i]
+		version, ours := w.versions[deployment.Namespace]
+		switch {
+		case w.deleted[deployment.Namespace] && deployment.DeletionTimestamp.IsZero():
 			return false
-		}
-		if generation != 0 {
-			seen++
-		}
-	}
-	expected := 0
-	for _, generation := range w.generations {
-		if generation != 0 {
-			expected++
+		case ours && !notOlder(deployment.ResourceVersion, version):
+			return false
+		case ours:
+			shown++
 		}
 	}
-	return seen == expected
+	return shown == len(w.versions)
+}
+
+// notOlder compares resource versions of one object. What cannot be compared is taken to be new.
+func notOlder(version, than string) bool {
+	if than == "" {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err != nil || order >= 0
 }

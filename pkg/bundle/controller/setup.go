@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -21,6 +22,9 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
+// nameIndex finds the Bundles of a name in all namespaces.
+const nameIndex = "name"
+
 // Register adds the controllers of Bundles and Contents to a manager. Changes of the numbers of a
 // Bundle's deployments arrive through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
@@ -31,17 +35,28 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 	if err := r.contents.register(mgr); err != nil {
 		return err
 	}
+	ofBundles, err := secretsOfType(mgr, fleet.BundleValuesSecretType)
+	if err != nil {
+		return err
+	}
+	ofDeployments, err := secretsOfType(mgr, fleet.DeploymentValuesSecretType)
+	if err != nil {
+		return err
+	}
+	r.valuesOfDeployments = ofDeployments
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("bundle").
 		For(&fleet.Bundle{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletion()))).
-		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(bundleOf), builder.WithPredicates(specTouched())).
+		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(r.bundlesNamed), builder.WithPredicates(specTouched())).
 		Watches(&fleet.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.bundlesReaching), builder.WithPredicates(clusterTouched())).
 		Watches(&fleet.ClusterGroup{}, handler.EnqueueRequestsFromMapFunc(r.bundlesReaching), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&fleet.BundleNamespaceMapping{}, handler.EnqueueRequestsFromMapFunc(r.bundlesBeside)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.bundlesMapped), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(rollups).
+		WatchesRawSource(source.Kind(ofBundles, secretMetadata(), r.bundleValues())).
+		WatchesRawSource(source.Kind(ofDeployments, secretMetadata(), r.deploymentValues())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
@@ -57,6 +72,12 @@ func index(mgr ctrl.Manager) error {
 	}
 	if err := indexer.IndexField(context.Background(), &fleet.BundleDeployment{}, contentIndex, contentOf); err != nil {
 		return fmt.Errorf("index deployments by content: %w", err)
+	}
+	err = indexer.IndexField(context.Background(), &fleet.Bundle{}, nameIndex, func(object client.Object) []string {
+		return []string{object.GetName()}
+	})
+	if err != nil {
+		return fmt.Errorf("index bundles by name: %w", err)
 	}
 	return nil
 }
@@ -104,6 +125,22 @@ func bundleOf(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{
 		Namespace: labels[fleet.BundleNamespaceLabel], Name: labels[fleet.BundleLabel],
 	}}}
+}
+
+// bundlesNamed lists the Bundle of a deployment and all others of its name: one of them may wait for the
+// deployment to go, so that it can have its own of that name.
+func (r *Reconciler) bundlesNamed(ctx context.Context, object client.Object) []reconcile.Request {
+	requests := bundleOf(ctx, object)
+	var list fleet.BundleList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{nameIndex: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list bundles", "name", object.GetName())
+	}
+	for i := range list.Items {
+		if request := (reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}); !slices.Contains(requests, request) {
+			requests = append(requests, request)
+		}
+	}
+	return requests
 }
 
 // bundlesReaching lists the bundles that may reach the clusters of an object's namespace.

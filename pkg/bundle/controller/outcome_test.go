@@ -1,0 +1,141 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/target"
+)
+
+var (
+	errPlain   = errors.New("connection refused")
+	errStalled = fault.New(fault.Stalled, "Invalid", "a person must act")
+	errWaits   = fault.New(fault.Waiting, target.ReasonValuesMissing, "no values yet")
+	errBusy    = fault.New(fault.Transient, "Busy", "try later")
+)
+
+func TestHasTransient(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none":                        {nil, false},
+		"plain":                       {errPlain, true},
+		"classified":                  {errBusy, true},
+		"wrapped":                     {fmt.Errorf("create: %w", errStalled), false},
+		"wrapped plain":               {fmt.Errorf("create: %w", errPlain), true},
+		"class hides the cause":       {fault.Wrap(fault.Stalled, "X", errPlain), false},
+		"waiting":                     {errWaits, false},
+		"sibling of one that stalled": {errors.Join(errStalled, fmt.Errorf("update: %w", errPlain)), true},
+		"all stalled":                 {errors.Join(errStalled, errWaits), false},
+		"two verbs":                   {fmt.Errorf("%w and %w", errStalled, errBusy), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := hasTransient(test.err); got != test.want {
+				t.Errorf("transient: %v, want %v", got, test.want)
+			}
+			if got := retried(test.err); (got != nil) != test.want {
+				t.Errorf("retried: %v", got)
+			}
+		})
+	}
+}
+
+func TestJoinIsShort(t *testing.T) {
+	if join(nil, nil) != nil || join() != nil {
+		t.Error("no errors joined are an error")
+	}
+	var many []error
+	for i := range 1000 {
+		many = append(many, nil, fault.New(fault.Stalled, "Invalid", "deployment %d is refused for a reason", i))
+	}
+	stalled := join(many...)
+	if len(stalled.Error()) > 500 || !strings.Contains(stalled.Error(), "and 995 more") {
+		t.Errorf("error %q", stalled)
+	}
+	if hasTransient(stalled) || !fault.NeedsPerson(stalled) {
+		t.Error("the count of the others changes the class")
+	}
+	many = append(many, errPlain)
+	if mixed := join(many...); !hasTransient(mixed) || !strings.Contains(mixed.Error(), errPlain.Error()) {
+		t.Error("the one that is worth a retry is left out")
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	created := []target.Deployment{{}}
+	for name, test := range map[string]struct {
+		outcome      outcome
+		wantUnseen   bool
+		wantAgain    time.Duration
+		wantObserved bool
+	}{
+		"nothing to do":         {outcome{planned: true}, false, 0, true},
+		"wrote":                 {outcome{planned: true, plan: target.Plan{Create: created}}, true, 0, true},
+		"deleted only":          {outcome{planned: true, plan: target.Plan{Delete: created}}, false, 0, true},
+		"wrote a part":          {outcome{planned: true, plan: target.Plan{Create: created, More: true}}, false, time.Millisecond, true},
+		"failed to write":       {outcome{planned: true, plan: target.Plan{Create: created}, err: errPlain}, false, 0, false},
+		"refused a part":        {outcome{planned: true, plan: target.Plan{Create: created, More: true}, err: errStalled}, false, 0, true},
+		"could not gather":      {outcome{err: errPlain}, false, 0, false},
+		"waits for values":      {outcome{err: errWaits}, false, 0, false},
+		"cannot be planned":     {outcome{err: errStalled}, false, 0, true},
+		"one refused, one lost": {outcome{planned: true, err: errors.Join(errStalled, errPlain)}, false, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.outcome.unseen(); got != test.wantUnseen {
+				t.Errorf("unseen: %v", got)
+			}
+			if got := test.outcome.again(); got != test.wantAgain {
+				t.Errorf("again in %s", got)
+			}
+			if got := test.outcome.observed(); got != test.wantObserved {
+				t.Errorf("observed: %v", got)
+			}
+		})
+	}
+}
+
+func TestObserve(t *testing.T) {
+	rollup := status.Rollup{Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}}
+	guard := &target.Guard{Deletes: 8, Of: 9, Token: "abc"}
+	for name, test := range map[string]struct {
+		pass           outcome
+		wantReason     string
+		wantMessage    []string
+		wantGeneration int64
+	}{
+		"all is well":      {outcome{planned: true}, "", nil, 4},
+		"not all created":  {outcome{planned: true, plan: target.Plan{Missing: 3}}, "", []string{"Pending(3)"}, 4},
+		"transient":        {outcome{err: errPlain}, "", []string{"connection refused"}, 3},
+		"stalled":          {outcome{err: errStalled}, fleet.ReasonError, []string{"a person must act"}, 4},
+		"values missing":   {outcome{err: errWaits}, target.ReasonValuesMissing, []string{"no values yet"}, 3},
+		"deletes are held": {outcome{planned: true, plan: target.Plan{Guard: guard}}, fleet.ReasonError, []string{"abc", fleet.ConfirmDeletesAnnotation}, 4},
+		"one cluster fails": {outcome{planned: true, plan: target.Plan{Failed: []target.Failure{{Cluster: "ws/dev", Err: errStalled}}}},
+			fleet.ReasonError, []string{"Cluster ws/dev: a person must act"}, 4},
+		"warns": {outcome{planned: true, plan: target.Plan{Warnings: []error{errStalled}}}, fleet.ReasonError, []string{"a person must act"}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bundle := &fleet.Bundle{}
+			bundle.Generation, bundle.Status.ObservedGeneration = 4, 3
+			got := observe(bundle, test.pass, rollup, start)
+			ready := status.Find(got.Conditions, fleet.ConditionReady)
+			if ready.Reason != test.wantReason || (ready.Status == "True") != (test.wantMessage == nil) {
+				t.Errorf("Ready is %+v", ready)
+			}
+			for _, text := range test.wantMessage {
+				if !strings.Contains(ready.Message, text) {
+					t.Errorf("message %q does not say %q", ready.Message, text)
+				}
+			}
+			if got.ObservedGeneration != test.wantGeneration {
+				t.Errorf("observed generation %d, want %d", got.ObservedGeneration, test.wantGeneration)
+			}
+		})
+	}
+}

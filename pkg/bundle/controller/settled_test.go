@@ -1,0 +1,131 @@
+package controller
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+var (
+	start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	shop  = types.NamespacedName{Namespace: "ws", Name: "shop"}
+)
+
+func deploymentIn(namespace, version string) fleet.BundleDeployment {
+	return fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop", ResourceVersion: version}}
+}
+
+func leaving(deployment fleet.BundleDeployment) fleet.BundleDeployment {
+	deployment.DeletionTimestamp = &metav1.Time{Time: start}
+	return deployment
+}
+
+func TestVisible(t *testing.T) {
+	type list = []fleet.BundleDeployment
+	wrote := func(s *settled) { s.wrote(shop, "a", "10", start) }
+	for name, test := range map[string]struct {
+		writes func(*settled)
+		shown  list
+		after  time.Duration
+		want   bool
+	}{
+		"nothing written":      {func(*settled) {}, nil, 0, true},
+		"not there":            {wrote, nil, 0, false},
+		"older":                {wrote, list{deploymentIn("a", "9")}, 0, false},
+		"the same":             {wrote, list{deploymentIn("a", "10")}, 0, true},
+		"newer":                {wrote, list{deploymentIn("a", "11")}, 0, true},
+		"one of two":           {func(s *settled) { wrote(s); s.wrote(shop, "b", "12", start) }, list{deploymentIn("a", "10")}, 0, false},
+		"others do not count":  {wrote, list{deploymentIn("a", "10"), deploymentIn("z", "1")}, 0, true},
+		"labels only":          {func(s *settled) { s.wrote(shop, "a", "11", start) }, list{deploymentIn("a", "10")}, 0, false},
+		"deleted, still there": {func(s *settled) { s.removed(shop, "a", start) }, list{deploymentIn("a", "10")}, 0, false},
+		"deleted, leaving":     {func(s *settled) { s.removed(shop, "a", start) }, list{leaving(deploymentIn("a", "10"))}, 0, true},
+		"deleted, gone":        {func(s *settled) { s.removed(shop, "a", start) }, nil, 0, true},
+		"written, deleted":     {func(s *settled) { wrote(s); s.removed(shop, "a", start) }, nil, 0, true},
+		"deleted, made again":  {func(s *settled) { s.removed(shop, "a", start); wrote(s) }, list{deploymentIn("a", "10")}, 0, true},
+		"never shown, soon":    {wrote, nil, forgetWrites - 1, false},
+		"never shown, at last": {wrote, nil, forgetWrites, true},
+		"another bundle's":     {func(s *settled) { s.wrote(types.NamespacedName{Name: "x"}, "a", "10", start) }, nil, 0, true},
+		"version unknown":      {func(s *settled) { s.wrote(shop, "a", "", start) }, list{deploymentIn("a", "1")}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var writes settled
+			test.writes(&writes)
+			if got := writes.visible(shop, test.shown, start.Add(test.after)); got != test.want {
+				t.Errorf("visible: %v, want %v", got, test.want)
+			}
+			if test.want && !writes.visible(shop, nil, start) {
+				t.Error("what was shown once is asked for again")
+			}
+		})
+	}
+}
+
+// A cache that replays writes in order is believed exactly when it has replayed the last of each deployment.
+func TestVisibleAtTheLastWrite(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 500 {
+		var writes settled
+		last := map[string]int{}
+		type event struct {
+			namespace string
+			version   int
+			deleted   bool
+		}
+		var events []event
+		for version := range 1 + random.IntN(12) {
+			e := event{fmt.Sprint(random.IntN(4)), version + 1, random.IntN(4) == 0}
+			if e.deleted {
+				writes.removed(shop, e.namespace, start)
+			} else {
+				writes.wrote(shop, e.namespace, fmt.Sprint(e.version), start)
+			}
+			last[e.namespace] = e.version
+			events = append(events, e)
+		}
+		var shown []fleet.BundleDeployment
+		for i, e := range events {
+			shown = slices.DeleteFunc(shown, func(d fleet.BundleDeployment) bool { return d.Namespace == e.namespace })
+			if !e.deleted {
+				shown = append(shown, deploymentIn(e.namespace, fmt.Sprint(e.version)))
+			}
+			all := i == len(events)-1
+			if got := writes.visible(shop, shown, start); all && !got {
+				t.Fatalf("everything is shown, and it waits: %v", events)
+			} else if got && !all {
+				// Allowed only where no written deployment is older than its last write.
+				for _, deployment := range shown {
+					if want := fmt.Sprint(last[deployment.Namespace]); deployment.ResourceVersion != want {
+						t.Fatalf("believed too early after %d of %v", i+1, events)
+					}
+				}
+				break
+			}
+		}
+	}
+}
+
+func TestShowsOwn(t *testing.T) {
+	var writes settled
+	if !writes.showsOwn(shop, "5") {
+		t.Error("waits for a write that never was")
+	}
+	writes.wroteOwn(shop, "10")
+	if writes.showsOwn(shop, "9") || !writes.showsOwn(shop, "10") || !writes.showsOwn(shop, "100") {
+		t.Error("resource versions are compared wrongly")
+	}
+	writes.visible(shop, nil, start)
+	if writes.showsOwn(shop, "9") {
+		t.Error("what deployments show says something about the bundle")
+	}
+	writes.forget(shop)
+	if !writes.showsOwn(shop, "9") || len(writes.bundles) != 0 {
+		t.Error("forgetting leaves something")
+	}
+}

@@ -1,0 +1,138 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+func TestContentOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		now, staged string
+		want        []string
+	}{
+		"nothing":      {"", "", nil},
+		"one":          {"s-a:1", "s-a:1", []string{"s-a"}},
+		"same content": {"s-a:1", "s-a:2", []string{"s-a"}},
+		"staged":       {"s-a:1", "s-b:1", []string{"s-a", "s-b"}},
+		"only staged":  {"", "s-b:1", []string{"s-b"}},
+		"only now":     {"s-a:1", "", []string{"s-a"}},
+		"no options":   {"s-a", "s-a", []string{"s-a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &fleet.BundleDeployment{}
+			object.Spec.DeploymentID, object.Spec.StagedDeploymentID = test.now, test.staged
+			if got := contentOf(object); !slices.Equal(got, test.want) {
+				t.Errorf("contents %v, want %v", got, test.want)
+			}
+		})
+	}
+	if got := contentOf(&fleet.Bundle{}); got != nil {
+		t.Errorf("a Bundle refers to %v", got)
+	}
+}
+
+func TestClusterEvents(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fleet.Cluster)
+		want   bool
+	}{
+		"nothing":       {func(*fleet.Cluster) {}, false},
+		"heartbeat":     {func(c *fleet.Cluster) { c.Status.Agent.LastSeen = metav1.NewTime(start) }, false},
+		"numbers":       {func(c *fleet.Cluster) { c.Status.Summary.Ready++ }, false},
+		"labels":        {func(c *fleet.Cluster) { c.Labels = map[string]string{"env": "prod"} }, true},
+		"annotations":   {func(c *fleet.Cluster) { c.Annotations = map[string]string{"env": "prod"} }, true},
+		"paused":        {func(c *fleet.Cluster) { c.Spec.Paused = true }, true},
+		"has namespace": {func(c *fleet.Cluster) { c.Status.Namespace = "cluster-a" }, true},
+		"goes away":     {func(c *fleet.Cluster) { c.Status.Phase = fleet.ClusterNotReady }, true},
+		"is deleted":    {func(c *fleet.Cluster) { c.DeletionTimestamp = &metav1.Time{Time: start} }, true},
+		"off schedule":  {func(c *fleet.Cluster) { c.Status.Scheduled = true }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := &fleet.Cluster{}, &fleet.Cluster{}
+			test.change(after)
+			if got := clusterTouched().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
+				t.Errorf("let through: %v", got)
+			}
+		})
+	}
+}
+
+func TestDeploymentEvents(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fleet.BundleDeployment)
+		want   bool
+	}{
+		"report":     {func(d *fleet.BundleDeployment) { d.Status.Ready, d.ResourceVersion = true, "9" }, false},
+		"spec":       {func(d *fleet.BundleDeployment) { d.Generation++ }, true},
+		"labels":     {func(d *fleet.BundleDeployment) { d.Labels = map[string]string{"a": "b"} }, true},
+		"is deleted": {func(d *fleet.BundleDeployment) { d.DeletionTimestamp = &metav1.Time{Time: start} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := &fleet.BundleDeployment{}, &fleet.BundleDeployment{}
+			test.change(after)
+			if got := specTouched().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
+				t.Errorf("let through: %v", got)
+			}
+		})
+	}
+	labelled := &fleet.BundleDeployment{}
+	labelled.Labels = map[string]string{fleet.BundleLabel: "shop", fleet.BundleNamespaceLabel: "ws"}
+	if got := bundleOf(t.Context(), labelled); len(got) != 1 || got[0].NamespacedName != shop {
+		t.Errorf("bundle %v", got)
+	}
+	if got := bundleOf(t.Context(), &fleet.BundleDeployment{}); got != nil {
+		t.Errorf("a deployment made by hand belongs to %v", got)
+	}
+}
+
+func TestRefersTo(t *testing.T) {
+	group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Name: "prod", Labels: map[string]string{"tier": "gold"}}}
+	named := fleet.ClusterTarget{ClusterGroup: "prod"}
+	selecting := func(tier string) fleet.ClusterTarget {
+		return fleet.ClusterTarget{ClusterGroupSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": tier}}}
+	}
+	targets := func(list ...fleet.ClusterTarget) fleet.BundleSpec {
+		spec := fleet.BundleSpec{}
+		for _, one := range list {
+			spec.Targets = append(spec.Targets, fleet.BundleTarget{ClusterTarget: one})
+		}
+		return spec
+	}
+	for name, test := range map[string]struct {
+		spec fleet.BundleSpec
+		want bool
+	}{
+		"no targets":          {fleet.BundleSpec{}, false},
+		"clusters only":       {targets(fleet.ClusterTarget{ClusterSelector: &metav1.LabelSelector{}}), false},
+		"another group":       {targets(fleet.ClusterTarget{ClusterGroup: "dev"}), false},
+		"by name":             {targets(fleet.ClusterTarget{ClusterName: "x"}, named), true},
+		"by label":            {targets(selecting("gold")), true},
+		"by another label":    {targets(selecting("tin")), false},
+		"by a broken one":     {targets(fleet.ClusterTarget{ClusterGroupSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Operator: "?"}}}}), false},
+		"in a restriction":    {fleet.BundleSpec{TargetRestrictions: []fleet.ClusterTarget{named}}, true},
+		"in a partition":      {fleet.BundleSpec{RolloutStrategy: &fleet.RolloutStrategy{Partitions: []fleet.Partition{{ClusterTarget: named}}}}, true},
+		"rollout without any": {fleet.BundleSpec{RolloutStrategy: &fleet.RolloutStrategy{}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := refersTo(&test.spec, group); got != test.want {
+				t.Errorf("refers: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "prod"}}
+	if err := unreadable(group); err != nil {
+		t.Errorf("a group without a selector: %v", err)
+	}
+	group.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Nearly"}}}
+	if err := unreadable(group); err == nil {
+		t.Error("a broken selector is read")
+	}
+}
