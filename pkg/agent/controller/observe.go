@@ -78,7 +78,7 @@ const notListed = "not listed yet"
 // object may have lost the mark by which it is watched.
 func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.Unstructured, writer *apply.Writer) (live *unstructured.Unstructured, unknown string) {
 	key := manifest.KeyOf(desired)
-	resource, _, err := c.resourceOf(desired)
+	resource, err := c.resourceOf(desired)
 	if err != nil {
 		return nil, fmt.Sprintf("look up the kind of %s: %v", key, err)
 	}

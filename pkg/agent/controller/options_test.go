@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -90,7 +91,7 @@ func TestCopiesFromTheHub(t *testing.T) {
 				if apierrors.IsNotFound(err) {
 					return nil
 				}
-				return fmt.Errorf("still there: %v", err)
+				return errors.Join(errors.New("still there"), err)
 			}
 			if err == nil && string(copied.Data["a"]) != want {
 				err = fmt.Errorf("holds %q", copied.Data["a"])
@@ -183,7 +184,7 @@ func TestNamespaceOptions(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("still there: %v", err)
+		return errors.Join(errors.New("still there"), err)
 	})
 }
 

@@ -233,20 +233,20 @@ func (c *Controller) setWaits(e *entry, waits bool) {
 func (c *Controller) follow(e *entry) {
 	var resources []schema.GroupVersionResource
 	for _, object := range e.record.Objects {
-		if resource, _, err := c.resourceOf(object); err == nil && !slices.Contains(resources, resource) {
+		if resource, err := c.resourceOf(object); err == nil && !slices.Contains(resources, resource) {
 			resources = append(resources, resource)
 		}
 	}
 	c.watcher.Track(e.setHash, resources)
 }
 
-func (c *Controller) resourceOf(object *unstructured.Unstructured) (schema.GroupVersionResource, bool, error) {
+func (c *Controller) resourceOf(object *unstructured.Unstructured) (schema.GroupVersionResource, error) {
 	kind := object.GroupVersionKind()
 	mapping, err := c.member.Mapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return schema.GroupVersionResource{}, false, err
+		return schema.GroupVersionResource{}, err
 	}
-	return mapping.Resource, mapping.Scope.Name() == "namespace", nil
+	return mapping.Resource, nil
 }
 
 // keys returns the objects of a release as a set.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -67,7 +68,7 @@ func (c *Controller) reconcileDeleted(ctx context.Context, e *entry, deployment 
 func (c *Controller) finishDeleted(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
 	if err := c.uninstall(ctx, e.name, &deployment.Spec.Options); err != nil {
 		_, reportErr := c.report(ctx, e, deployment, observation{err: err})
-		return fmt.Errorf("%w (report: %v)", err, reportErr)
+		return errors.Join(err, reportErr)
 	}
 	e.loaded, e.found, e.record, e.answered, e.failure = true, false, helm.Record{}, nil, nil
 	c.watcher.Track(e.setHash, nil)

@@ -80,11 +80,7 @@ func (j *Joiner) Ensure(ctx context.Context, now time.Time) (*Credential, error)
 	case stored != nil && boot == nil:
 		return stored, nil
 	case stored != nil && !stored.expired(now):
-		refused, err := j.isRefused(ctx, *stored)
-		if err != nil {
-			return nil, err
-		}
-		if !refused {
+		if !j.isRefused(ctx, *stored) {
 			return stored, j.finish(ctx)
 		}
 	case boot == nil:
@@ -98,14 +94,14 @@ func (j *Joiner) Ensure(ctx context.Context, now time.Time) (*Credential, error)
 }
 
 // isRefused asks the hub whether it knows the identity. A hub that cannot be reached does not refuse.
-func (j *Joiner) isRefused(ctx context.Context, credential Credential) (bool, error) {
+func (j *Joiner) isRefused(ctx context.Context, credential Credential) bool {
 	config, err := credential.Config()
 	if err != nil {
-		return true, nil
+		return true
 	}
 	config.UserAgent = j.UserAgent
 	err = listDeployments(ctx, config, credential.DeploymentNamespace)
-	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err), nil
+	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
 }
 
 func listDeployments(ctx context.Context, config *rest.Config, namespace string) error {
