@@ -67,15 +67,16 @@ func (p *parser) checkMetadata(file *File) {
 			p.fail(p.at("name"), "name: %q cannot name a Bundle: %s", file.Name, problems[0])
 		}
 	}
-	for key, value := range p.allowed("labels", file.Labels) {
+	labels := p.allowed("labels", file.Labels)
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 			p.fail(p.at("labels."+key), "labels: the key %q is not valid: %s", key, problems[0])
 		}
-		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		if problems := validation.IsValidLabelValue(labels[key]); len(problems) > 0 {
 			p.fail(p.at("labels."+key), "labels.%s: the value is not valid: %s", key, problems[0])
 		}
 	}
-	for key := range p.allowed("annotations", file.Annotations) {
+	for _, key := range slices.Sorted(maps.Keys(p.allowed("annotations", file.Annotations))) {
 		if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
 			p.fail(p.at("annotations."+key), "annotations: the key %q is not valid: %s", key, problems[0])
 		}
@@ -99,11 +100,8 @@ func (p *parser) checkTarget(path string, target fleet.BundleTarget) {
 }
 
 func (p *parser) checkSelectors(path string, target fleet.ClusterTarget) {
-	for key, selector := range map[string]*metav1.LabelSelector{
-		"clusterSelector": target.ClusterSelector, "clusterGroupSelector": target.ClusterGroupSelector,
-	} {
-		p.checkSelector(join(path, key), selector)
-	}
+	p.checkSelector(join(path, "clusterSelector"), target.ClusterSelector)
+	p.checkSelector(join(path, "clusterGroupSelector"), target.ClusterGroupSelector)
 }
 
 func (p *parser) checkSelector(path string, selector *metav1.LabelSelector) {
@@ -113,12 +111,37 @@ func (p *parser) checkSelector(path string, selector *metav1.LabelSelector) {
 }
 
 func (p *parser) checkOptions(path string, options fleet.BundleDeploymentOptions) {
-	if options.Helm == nil || options.Helm.ReleaseName == "" {
+	p.checkNamespace(join(path, "namespace"), options.TargetNamespace)
+	p.checkNamespace(join(path, "defaultNamespace"), options.DefaultNamespace)
+	if options.Helm == nil {
 		return
 	}
+	p.checkValuesFrom(join(path, "helm.valuesFrom"), options.Helm.ValuesFrom)
 	name, at := options.Helm.ReleaseName, join(path, "helm.releaseName")
-	if len(name) > 53 || !releaseName.MatchString(name) {
+	if name != "" && (len(name) > 53 || !releaseName.MatchString(name)) {
 		p.fail(p.at(at), "%s: %q cannot name a Helm release: at most 53 lower-case letters, digits, dashes and dots are allowed", at, name)
+	}
+}
+
+func (p *parser) checkNamespace(path, name string) {
+	if name != "" && len(validation.IsDNS1123Label(name)) > 0 {
+		p.fail(p.at(path), "%s: %q cannot name a namespace: at most 63 lower-case letters, digits and dashes are allowed", path, name)
+	}
+}
+
+// checkValuesFrom finds entries that lead nowhere; the agent could only fail on them, on every cluster.
+func (p *parser) checkValuesFrom(path string, entries []fleet.ValuesFrom) {
+	for i, entry := range entries {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if entry.ConfigMapKeyRef == nil && entry.SecretKeyRef == nil {
+			p.warn(p.at(at), "%s: has neither a configMapKeyRef nor a secretKeyRef, so it gives no values", at)
+		}
+		if ref := entry.ConfigMapKeyRef; ref != nil && ref.Name == "" {
+			p.fail(p.at(at), "%s.configMapKeyRef: needs the name of a ConfigMap", at)
+		}
+		if ref := entry.SecretKeyRef; ref != nil && ref.Name == "" {
+			p.fail(p.at(at), "%s.secretKeyRef: needs the name of a Secret", at)
+		}
 	}
 }
 
@@ -142,13 +165,9 @@ func (p *parser) checkRollout(strategy *fleet.RolloutStrategy) {
 	if strategy == nil {
 		return
 	}
-	for key, value := range map[string]*intstr.IntOrString{
-		"maxUnavailable":           strategy.MaxUnavailable,
-		"maxUnavailablePartitions": strategy.MaxUnavailablePartitions,
-		"autoPartitionSize":        strategy.AutoPartitionSize,
-	} {
-		p.checkAmount("rolloutStrategy."+key, value)
-	}
+	p.checkAmount("rolloutStrategy.maxUnavailable", strategy.MaxUnavailable)
+	p.checkAmount("rolloutStrategy.maxUnavailablePartitions", strategy.MaxUnavailablePartitions)
+	p.checkAmount("rolloutStrategy.autoPartitionSize", strategy.AutoPartitionSize)
 	for i, partition := range strategy.Partitions {
 		path := fmt.Sprintf("rolloutStrategy.partitions[%d]", i)
 		p.checkSelectors(path, partition.ClusterTarget)

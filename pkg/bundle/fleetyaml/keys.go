@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -39,7 +40,9 @@ func (p *parser) pairs(node *yaml.Node, resolve bool, depth int) []pair {
 		}
 		name := key.Value
 		if resolve && !isNull(key) {
-			name = keyText(key)
+			if name = keyText(key); name != key.Value && key.Style == 0 && isWord(key.Value) {
+				p.warn(key, "the key %s is read as %q, as YAML 1.1 and Helm have it; quote it if the word is meant", key.Value, name)
+			}
 		}
 		if first, twice := seen[name]; twice {
 			p.fail(key, "%q is set twice, first in line %d", name, first.Line)
@@ -77,6 +80,11 @@ func (p *parser) merge(out []pair, seen map[string]*yaml.Node, source *yaml.Node
 		p.fail(source, "a merge key needs a mapping, got %s", kindOf(source))
 	}
 	return out
+}
+
+// isWord says that a text is made of letters: one that is read as something else surprises, a number does not.
+func isWord(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }) < 0
 }
 
 func keyText(key *yaml.Node) string {
@@ -128,12 +136,13 @@ func (p *parser) field(known fieldSet, entry pair, path string) (string, reflect
 			return name, field
 		}
 	}
-	p.warn(entry.key, "unknown key %q is ignored%s", join(path, entry.name), p.suggest(known, entry.name))
+	p.warn(entry.key, "unknown key %q is ignored%s", join(path, entry.name), p.suggest(known, entry))
 	return "", nil
 }
 
 // suggest names the key that was probably meant: the nearest one here, or the same one a level deeper.
-func (p *parser) suggest(known fieldSet, name string) string {
+func (p *parser) suggest(known fieldSet, entry pair) string {
+	name := entry.name
 	best, distance := "", max(2, len(name)/3)+1
 	var deeper []string
 	for candidate, field := range known {
@@ -153,6 +162,10 @@ func (p *parser) suggest(known fieldSet, name string) string {
 	if len(deeper) > 0 && distance > 0 {
 		slices.Sort(deeper)
 		return fmt.Sprintf("; did you mean %q?", deeper[0])
+	}
+	if best == "" && known["matchLabels"] != nil && entry.value.Kind == yaml.ScalarNode {
+		// Without it the selector is empty, and an empty one selects everything.
+		return fmt.Sprintf("; did you mean \"matchLabels.%s\"?", name)
 	}
 	if best == "" {
 		return ""

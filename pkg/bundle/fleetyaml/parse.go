@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"go.yaml.in/yaml/v3"
@@ -31,7 +32,7 @@ func Parse(data []byte, path string) (*File, []Warning, error) {
 	p := &parser{path: path, positions: map[string]*yaml.Node{}, fields: map[reflect.Type]fieldSet{}}
 	root, err := p.document(data)
 	if err != nil {
-		return nil, nil, fault.New(fault.Stalled, ReasonInvalid, "read %s: %w", path, err)
+		return nil, nil, fault.New(fault.Stalled, ReasonInvalid, "read %s: %w%s", path, err, hint(err))
 	}
 	file := &File{}
 	if root != nil {
@@ -50,6 +51,14 @@ func Parse(data []byte, path string) (*File, []Warning, error) {
 		return nil, p.warnings, fault.Wrap(fault.Stalled, ReasonInvalid, errors.Join(p.problems...))
 	}
 	return file, p.warnings, nil
+}
+
+// hint adds to the YAML reader's message what its most frequent cause is.
+func hint(err error) string {
+	if strings.Contains(err.Error(), "character that cannot start any token") {
+		return "; indent with spaces, not tabs, and quote texts that start with a special character"
+	}
+	return ""
 }
 
 type parser struct {
