@@ -35,11 +35,11 @@ test: unit integration ## Run every test
 
 .PHONY: unit
 unit: ## Run the tests that need no cluster
-	go test $(UNIT)
+	go test -ldflags=-w $(UNIT)
 
 .PHONY: integration
 integration: kube ## Run the tests on real clusters
-	go test -p 1 -timeout 40m $(ON_CLUSTERS)
+	go test -ldflags=-w -p 1 -timeout 40m $(ON_CLUSTERS)
 
 .PHONY: demo
 demo: ## Run a hub and three members with the examples; ONCE=1 runs through and stops
