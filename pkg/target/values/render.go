@@ -229,7 +229,9 @@ func (r *rendering) text(path, text string) (any, error) {
 		return nil, &keyError{path, err}
 	}
 	typed := r.template.typed(text, rendered, r.data)
-	if _, isText := typed.(string); !isText {
+	switch typed.(type) {
+	case string, map[string]any, []any:
+	default:
 		r.retyped = append(r.retyped, path)
 	}
 	return typed, nil
@@ -272,8 +274,8 @@ func (t *Template) execute(text string, data map[string]any) (string, error) {
 }
 
 // typed returns what a YAML reader makes of the rendered text, standing where the template stood. Lists
-// and maps are taken. A number, boolean or null is taken only if it prints as the same text; what would
-// lose something stays text.
+// and maps are taken, and what quotes enclose. A number, boolean or null is taken only if it prints as the
+// same text, in JSON or as templates print it (5e+06); what would lose something stays text.
 func (t *Template) typed(source, rendered string, data map[string]any) any {
 	if word.MatchString(rendered) && !slices.Contains(typedWords, rendered) {
 		return rendered
@@ -291,7 +293,11 @@ func (t *Template) typed(source, rendered string, data map[string]any) any {
 			return nil
 		}
 	case string:
-		if value == trimmed {
+		if value == trimmed || isQuoted(trimmed) {
+			return value
+		}
+	case float64:
+		if printed, err := json.Marshal(value); fmt.Sprint(value) == trimmed || err == nil && string(printed) == trimmed {
 			return value
 		}
 	default:
@@ -300,6 +306,11 @@ func (t *Template) typed(source, rendered string, data map[string]any) any {
 		}
 	}
 	return rendered
+}
+
+// isQuoted says that the template put quotes around its text, as quote and squote do.
+func isQuoted(text string) bool {
+	return len(text) >= 2 && (text[0] == '"' || text[0] == '\'') && text[len(text)-1] == text[0]
 }
 
 // inPlace renders the source standing in a YAML document, as upstream does, and reads it back; false when
@@ -327,7 +338,13 @@ type keyError struct {
 	err error
 }
 
-func (e *keyError) Error() string { return fmt.Sprintf("render values: %s: %v", e.key, e.err) }
+func (e *keyError) Error() string {
+	var broken *parseError
+	if errors.As(e.err, &broken) {
+		return fmt.Sprintf("render values: %s: %v; ${ } encloses a template: where the text is meant, write ${ \"${\" } for ${ or set helm.disablePreProcess", e.key, e.err)
+	}
+	return fmt.Sprintf("render values: %s: %v", e.key, e.err)
+}
 
 func (e *keyError) Unwrap() error { return e.err }
 
