@@ -73,8 +73,34 @@ func TestDeletedValuesComeBack(t *testing.T) {
 		})
 	}
 	wait(h, bundleNamed(namespace, "values-apps-chart"), "waits no more", func(b *fleet.Bundle) error {
-		if ready := status.Find(b.Status.Conditions, fleet.ConditionReady); ready == nil || strings.Contains(ready.Message, "values") {
+		if ready := status.Find(b.Status.Conditions, fleet.ConditionReady); ready == nil || ready.Reason != "" {
 			return fmt.Errorf("Ready is %v", ready)
+		}
+		return nil
+	})
+}
+
+// Values that somebody overwrites are put right when an agent complains of them.
+func TestOverwrittenValuesComeBack(t *testing.T) {
+	h := getHub(t)
+	namespace := h.workspace("dev")
+	bundle := handMade(namespace, "overwritten", fleet.ClusterTarget{ClusterSelector: &metav1.LabelSelector{}})
+	bundle.Spec.Helm = &fleet.HelmOptions{Values: &fleet.GenericMap{Data: map[string]any{"of": "mine"}}}
+	h.create(bundle)
+	deployment := h.waitDeployments("overwritten", namespace, "dev")["dev"]
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
+	wait(h, secret, "is overwritten", func(s *corev1.Secret) error {
+		s.Data["values"] = []byte(`{"of":"theirs"}`)
+		return h.client.Update(t.Context(), s)
+	})
+	before := deployment.DeepCopy()
+	deployment.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: corev1.ConditionUnknown, Reason: "WaitingForValues", Message: "other values"}}
+	if err := h.client.Status().Patch(t.Context(), &deployment, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	wait(h, secret, "is right again", func(s *corev1.Secret) error {
+		if got := string(s.Data["values"]); got != `{"of":"mine"}` {
+			return fmt.Errorf("values are %s", got)
 		}
 		return nil
 	})

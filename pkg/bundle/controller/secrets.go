@@ -18,7 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
@@ -98,24 +100,49 @@ func needsValues(deployment *fleet.BundleDeployment) bool {
 	return deployment.Spec.ValuesHash != "" && deployment.DeletionTimestamp.IsZero()
 }
 
-// missingValues returns the deployments ("namespace/name") whose values are gone. What the cache does not
-// show is asked from the API server: it may have been written a moment ago.
+// agentWaitsForValues is the reason agents give when the values they find are not the deployment's.
+const agentWaitsForValues = "WaitingForValues"
+
+// waitsForValues says that the agent found no values, or others than those of the deployment.
+func waitsForValues(deployment *fleet.BundleDeployment) bool {
+	deployed := status.Find(deployment.Status.Conditions, fleet.ConditionDeployed)
+	return deployed != nil && deployed.Reason == agentWaitsForValues
+}
+
+// missingValues returns the deployments ("namespace/name") whose values are gone or another version's. What
+// the cache does not show, or an agent complains about, is asked from the API server: it may have been
+// written a moment ago.
 func (r *Reconciler) missingValues(ctx context.Context, deployments []fleet.BundleDeployment) (map[string]bool, error) {
 	missing := map[string]bool{}
 	for i := range deployments {
-		if !needsValues(&deployments[i]) {
+		deployment := &deployments[i]
+		if !needsValues(deployment) {
 			continue
 		}
-		key := client.ObjectKeyFromObject(&deployments[i])
-		gone, err := r.secretGone(ctx, key)
+		key := client.ObjectKeyFromObject(deployment)
+		look := r.secretGone
+		if waitsForValues(deployment) {
+			look = func(ctx context.Context, key types.NamespacedName) (bool, error) {
+				return r.secretDiffers(ctx, key, deployment.Spec.ValuesHash)
+			}
+		}
+		gone, err := look(ctx, key)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("look for values of deployment %s: %w", key, err)
 		}
 		if gone {
 			missing[key.String()] = true
 		}
 	}
 	return missing, nil
+}
+
+func (r *Reconciler) secretDiffers(ctx context.Context, key types.NamespacedName, hash string) (bool, error) {
+	var secret corev1.Secret
+	if err := r.Reader.Get(ctx, key, &secret); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return content.DeploymentValuesHash(secret.Data[target.ValuesKey], secret.Data[target.StagedValuesKey]) != hash, nil
 }
 
 func (r *Reconciler) secretGone(ctx context.Context, key types.NamespacedName) (bool, error) {
@@ -125,7 +152,7 @@ func (r *Reconciler) secretGone(ctx context.Context, key types.NamespacedName) (
 			return false, nil
 		}
 		if !apierrors.IsNotFound(err) {
-			return false, fmt.Errorf("look for values of deployment %s: %w", key, err)
+			return false, err
 		}
 	}
 	return true, nil

@@ -88,17 +88,24 @@ func deletion() predicate.Predicate {
 	}}
 }
 
-// specTouched lets through changes of what the hub writes; what agents report arrives through the roll-up.
+// specTouched lets through changes of what the hub writes, and agents that miss values; what else agents
+// report arrives through the roll-up.
 func specTouched() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return true },
 		DeleteFunc: func(event.DeleteEvent) bool { return true },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			return startsToWait(e) || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 				!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
 				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 		},
 	}
+}
+
+func startsToWait(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*fleet.BundleDeployment)
+	after, also := e.ObjectNew.(*fleet.BundleDeployment)
+	return ok && also && waitsForValues(after) && !waitsForValues(before)
 }
 
 // clusterTouched lets through what targeting and rollouts depend on. Heartbeats are not among it.

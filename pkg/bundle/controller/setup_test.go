@@ -67,8 +67,14 @@ func TestDeploymentEvents(t *testing.T) {
 		change func(*fleet.BundleDeployment)
 		want   bool
 	}{
-		"report":     {func(d *fleet.BundleDeployment) { d.Status.Ready, d.ResourceVersion = true, "9" }, false},
-		"spec":       {func(d *fleet.BundleDeployment) { d.Generation++ }, true},
+		"report": {func(d *fleet.BundleDeployment) { d.Status.Ready, d.ResourceVersion = true, "9" }, false},
+		"spec":   {func(d *fleet.BundleDeployment) { d.Generation++ }, true},
+		"no values": {func(d *fleet.BundleDeployment) {
+			d.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: "Unknown", Reason: agentWaitsForValues}}
+		}, true},
+		"other wait": {func(d *fleet.BundleDeployment) {
+			d.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: "Unknown", Reason: "Dependency"}}
+		}, false},
 		"labels":     {func(d *fleet.BundleDeployment) { d.Labels = map[string]string{"a": "b"} }, true},
 		"is deleted": {func(d *fleet.BundleDeployment) { d.DeletionTimestamp = &metav1.Time{Time: start} }, true},
 	} {

@@ -26,7 +26,7 @@ func (r *Reconciler) charts(ctx context.Context, repo *fleet.GitRepo) (*fetch.So
 		}
 		byPath, err := fetch.CredentialsByPath(secret.Data[credentialsByPath])
 		if err != nil {
-			return nil, fmt.Errorf("Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+			return nil, fmt.Errorf("read Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		}
 		return r.Fetcher.Source(func(path string) fetch.Credentials { return withFlags(byPath(path), repo) }), nil
 	case repo.Spec.HelmSecretName != "":
@@ -36,7 +36,7 @@ func (r *Reconciler) charts(ctx context.Context, repo *fleet.GitRepo) (*fetch.So
 		}
 		credentials, err := fetch.CredentialsFromSecret(secret.Data)
 		if err != nil {
-			return nil, fmt.Errorf("Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+			return nil, fmt.Errorf("read Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		}
 		credentials.URLRegex = repo.Spec.HelmRepoURLRegex
 		return r.Fetcher.Source(func(string) fetch.Credentials { return withFlags(credentials, repo) }), nil

@@ -34,6 +34,8 @@ type Git interface {
 type Rollups interface {
 	// GitRepo returns what is counted from deployments; ok is false until all were counted.
 	GitRepo(namespace, name string) (repo feed.Repo, ok bool)
+	// GitRepoDelay is how long a GitRepo has to wait for its next pass, so that changes are taken together.
+	GitRepoDelay(namespace, name string) time.Duration
 }
 
 // Reconciler follows GitRepos. All fields but the private ones must be set.

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +30,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("gitrepo").
 		For(&fleet.GitRepo{}, builder.WithPredicates(specOrLabels())).
-		Watches(&fleet.Bundle{}, handler.EnqueueRequestsFromMapFunc(repoOf), builder.WithPredicates(bundleTouched())).
+		Watches(&fleet.Bundle{}, r.reposOfBundles(), builder.WithPredicates(bundleTouched())).
 		WatchesRawSource(rollups).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
@@ -80,12 +81,28 @@ func sameReadiness(a, b *fleet.Bundle) bool {
 	return x.Status == y.Status && x.Reason == y.Reason && x.Message == y.Message
 }
 
-func repoOf(_ context.Context, object client.Object) []reconcile.Request {
-	name := object.GetLabels()[fleet.RepoLabel]
-	if name == "" {
-		return nil
+// reposOfBundles wakes the GitRepos of Bundles up: at once for the first event, then for many together.
+func (r *Reconciler) reposOfBundles() handler.EventHandler {
+	wake := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if name := object.GetLabels()[fleet.RepoLabel]; name != "" {
+			key := types.NamespacedName{Namespace: object.GetNamespace(), Name: name}
+			queue.AddAfter(reconcile.Request{NamespacedName: key}, r.Rollups.GitRepoDelay(key.Namespace, key.Name))
+		}
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.Object, queue)
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.ObjectNew, queue)
+			if e.ObjectOld.GetLabels()[fleet.RepoLabel] != e.ObjectNew.GetLabels()[fleet.RepoLabel] {
+				wake(e.ObjectOld, queue) // the one that lost it
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.Object, queue)
+		},
+	}
 }
 
 // announce writes an event when something new was seen or went wrong.

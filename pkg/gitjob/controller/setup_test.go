@@ -7,9 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
 
 func equalStatus(a, b fleet.GitRepoStatus) bool { return equality.Semantic.DeepEqual(a, b) }
@@ -60,10 +63,36 @@ func TestBundleEvents(t *testing.T) {
 	if !bundleTouched().Delete(event.DeleteEvent{}) || !bundleTouched().Create(event.CreateEvent{}) {
 		t.Error("Bundles come and go unnoticed")
 	}
-	if got := repoOf(t.Context(), one.bundle); len(got) != 1 || got[0].String() != "ws/shop" {
-		t.Errorf("GitRepo %v", got)
+}
+
+// once is a Rollups that lets the first notification through at once.
+type once struct{ asked map[string]int }
+
+func (o once) GitRepo(string, string) (feed.Repo, bool) { return feed.Repo{}, false }
+
+func (o once) GitRepoDelay(namespace, name string) time.Duration {
+	o.asked[namespace+"/"+name]++
+	return time.Duration(o.asked[namespace+"/"+name]-1) * time.Hour
+}
+
+func TestBundlesWakeTheirGitRepos(t *testing.T) {
+	r := &Reconciler{Rollups: once{map[string]int{}}}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	one := want(t, "one", "a").bundle
+	moved := one.DeepCopy()
+	moved.Labels[fleet.RepoLabel] = "other"
+	wake := r.reposOfBundles()
+	wake.Create(t.Context(), event.CreateEvent{Object: &fleet.Bundle{}}, queue)
+	wake.Create(t.Context(), event.CreateEvent{Object: one}, queue)
+	wake.Delete(t.Context(), event.DeleteEvent{Object: one}, queue)
+	wake.Update(t.Context(), event.UpdateEvent{ObjectOld: one, ObjectNew: moved}, queue)
+	var woken []string
+	for queue.Len() > 0 {
+		request, _ := queue.Get()
+		woken = append(woken, request.String())
 	}
-	if got := repoOf(t.Context(), &fleet.Bundle{}); got != nil {
-		t.Errorf("a Bundle made by hand belongs to %v", got)
+	if len(woken) != 2 || woken[0] != "ws/shop" || woken[1] != "ws/other" {
+		t.Errorf("woken at once: %v", woken)
 	}
 }

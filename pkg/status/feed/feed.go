@@ -173,6 +173,12 @@ func (f *Feed) notifyCluster(ctx context.Context, parent status.Parent) {
 	}
 }
 
+// GitRepoDelay is how long a notification of a GitRepo has to wait that comes from elsewhere, so that both
+// ways together wake its controller up at most once an interval.
+func (f *Feed) GitRepoDelay(namespace, name string) time.Duration {
+	return f.pace.delay(status.Parent{Kind: status.KindGitRepo, Ref: status.Ref{Namespace: namespace, Name: name}})
+}
+
 // Bundle returns the roll-up of a Bundle's deployments; ok is false until everything is counted.
 func (f *Feed) Bundle(namespace, name string) (rollup status.Rollup, ok bool) {
 	f.mutex.Lock()
