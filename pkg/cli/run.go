@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
+	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
 // interrupted is the exit code after Ctrl-C, by the convention of shells.
@@ -90,32 +91,11 @@ func flagError(command *cobra.Command, err error) error {
 func nearestFlag(command *cobra.Command, name string) string {
 	best, distance := "", 3
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
-		if d := editDistance(name, flag.Name); d < distance && !flag.Hidden {
+		if d := names.Distance(name, flag.Name); d < distance && !flag.Hidden {
 			best, distance = flag.Name, d
 		}
 	})
 	return best
-}
-
-// editDistance is how many letters have to be put in, taken out or replaced.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // EnvironmentFrom returns the settings that environment variables hold; lookup is os.Getenv in the program.

@@ -85,3 +85,20 @@ func TestLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"same", "same", 0}, {"helm", "hlem", 2}, {"kitten", "sitting", 3},
+		{strings.Repeat("x", 1000), strings.Repeat("x", 100), 0},
+	} {
+		if got := Distance(test.a, test.b); got != test.want {
+			t.Errorf("Distance(%.10q, %.10q) = %d, want %d", test.a, test.b, got, test.want)
+		}
+		if got := Distance(test.b, test.a); got != test.want {
+			t.Errorf("Distance(%.10q, %.10q) = %d, want %d", test.b, test.a, got, test.want)
+		}
+	}
+}

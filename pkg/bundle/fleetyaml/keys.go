@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/fairlead-dev/fairlead/pkg/names"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -149,7 +150,7 @@ func (p *parser) suggest(known fieldSet, entry pair) string {
 		if internal[candidate] {
 			continue
 		}
-		if d := editDistance(strings.ToLower(name), strings.ToLower(candidate)); d < distance || (d == distance && candidate < best) {
+		if d := names.Distance(strings.ToLower(name), strings.ToLower(candidate)); d < distance || (d == distance && candidate < best) {
 			best, distance = candidate, d
 		}
 		for field.Kind() == reflect.Pointer {
@@ -200,26 +201,6 @@ func (p *parser) known(t reflect.Type) fieldSet {
 		}
 	}
 	return set
-}
-
-func editDistance(a, b string) int {
-	previous := make([]int, len(b)+1)
-	for j := range previous {
-		previous[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		current := make([]int, len(b)+1)
-		current[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			current[j] = min(previous[j]+1, current[j-1]+1, previous[j-1]+cost)
-		}
-		previous = current
-	}
-	return previous[len(b)]
 }
 
 func orFile(path string) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/address"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/store"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/wire"
+	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
 // Reasons of the errors of this package, fit for conditions; see packages wire, store, credential and
@@ -59,14 +60,14 @@ func pickRevision(listing *wire.Listing, revision string, at address.Address) (s
 }
 
 // offer lists the names most like the one that was not found.
-func offer(name string, names map[string]string) string {
-	all := slices.Collect(maps.Keys(names))
+func offer(name string, present map[string]string) string {
+	all := slices.Collect(maps.Keys(present))
 	if len(all) == 0 {
 		return "none"
 	}
 	distances := make(map[string]int, len(all))
 	for _, candidate := range all {
-		distances[candidate] = distance(name, candidate)
+		distances[candidate] = names.Distance(name, candidate)
 	}
 	slices.SortFunc(all, func(a, b string) int {
 		return cmp.Or(cmp.Compare(distances[a], distances[b]), cmp.Compare(a, b))
@@ -76,27 +77,4 @@ func offer(name string, names map[string]string) string {
 		text += ", …"
 	}
 	return text
-}
-
-// distance is the number of single-byte edits between two names, of which only the beginnings count.
-func distance(a, b string) int {
-	const longest = 64
-	a, b = a[:min(len(a), longest)], b[:min(len(b), longest)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
