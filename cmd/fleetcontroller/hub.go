@@ -29,6 +29,7 @@ import (
 	bundlecontroller "github.com/fairlead-dev/fairlead/pkg/bundle/controller"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch"
 	clustercontroller "github.com/fairlead-dev/fairlead/pkg/cluster/controller"
+	"github.com/fairlead-dev/fairlead/pkg/cluster/join"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	gitcontroller "github.com/fairlead-dev/fairlead/pkg/gitjob/controller"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
@@ -132,7 +133,8 @@ func scheme() *runtime.Scheme {
 	return scheme
 }
 
-// cacheOptions keep what takes much memory and is not needed out of caches.
+// cacheOptions keep what takes much memory and is not needed out of caches: contents of bundles, and what
+// agents and holders of tokens send beyond what is decided by.
 func cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -140,6 +142,19 @@ func cacheOptions() cache.Options {
 			&fleet.Bundle{}: {Transform: func(object any) (any, error) {
 				if bundle, ok := object.(*fleet.Bundle); ok {
 					return bundle, content.Trim(bundle)
+				}
+				return object, nil
+			}},
+			&fleet.BundleDeployment{}: {Transform: func(object any) (any, error) {
+				if deployment, ok := object.(*fleet.BundleDeployment); ok {
+					deployment.ManagedFields = nil
+					status.Bound(deployment)
+				}
+				return object, nil
+			}},
+			&fleet.ClusterRegistration{}: {Transform: func(object any) (any, error) {
+				if registration, ok := object.(*fleet.ClusterRegistration); ok {
+					join.Trim(registration)
 				}
 				return object, nil
 			}},

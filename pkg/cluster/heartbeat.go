@@ -12,6 +12,10 @@ const (
 	// LegacyInterval is how often an upstream agent, which keeps no lease, writes its last-seen time.
 	LegacyInterval = 15 * time.Minute
 
+	// MaxInterval is the longest duration of a lease that is believed: an agent that claims more could be
+	// dead for years and count as ready.
+	MaxInterval = time.Hour
+
 	missedIntervals  = 3
 	lostIntervals    = 5
 	lostAtLeastAfter = 5 * time.Minute
@@ -49,7 +53,7 @@ func (h Heartbeat) interval() time.Duration {
 	if h.Interval <= 0 {
 		return DefaultInterval
 	}
-	return h.Interval
+	return min(h.Interval, MaxInterval)
 }
 
 func (h Heartbeat) missedAfter() time.Duration { return missedIntervals * h.interval() }

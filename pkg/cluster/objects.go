@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,18 @@ func AgentBinding(clusterNamespace string) *rbacv1.RoleBinding {
 			APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: names.AgentGroup(clusterNamespace),
 		}},
 	}
+}
+
+// Lease returns the lease by which a cluster's agents tell that they are there. The hub makes it, so that
+// agents need no right to make leases; what is in it is theirs.
+func Lease(clusterNamespace string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterNamespace, Name: LeaseName}}
+}
+
+// Owns says whether a namespace on the hub is this Cluster's: it has the name and tells the owner.
+func Owns(cluster *fleet.Cluster, namespace *corev1.Namespace) bool {
+	clusterNamespace, clusterName, ok := OwnerOf(namespace)
+	return ok && clusterNamespace == cluster.Namespace && clusterName == cluster.Name
 }
 
 // OwnerOf returns the namespace and name of the Cluster that a namespace says it belongs to. ok is

@@ -27,16 +27,19 @@ type Report struct {
 	AgentNamespace string
 }
 
+// maxReported bounds each text of a report: a quarter of a megabyte fits into a lease's annotations.
+const maxReported = 128
+
 // ReportOf reads a report from the annotations of a lease; a protocol that is no number counts as 0.
 func ReportOf(annotations map[string]string) Report {
 	protocol, _ := strconv.Atoi(annotations[protocolVersionAnnotation]) // 0 on an error
 	return Report{
 		Versions: fleet.ClusterVersions{
-			Agent:      annotations[agentVersionAnnotation],
-			Kubernetes: annotations[kubernetesVersionAnnotation],
+			Agent:      status.Cut(annotations[agentVersionAnnotation], maxReported),
+			Kubernetes: status.Cut(annotations[kubernetesVersionAnnotation], maxReported),
 			Protocol:   protocol,
 		},
-		AgentNamespace: annotations[agentNamespaceAnnotation],
+		AgentNamespace: status.Cut(annotations[agentNamespaceAnnotation], maxReported),
 	}
 }
 

@@ -216,12 +216,12 @@ func TestConditionTimes(t *testing.T) {
 
 func TestMessagesAreCutBetweenCharacters(t *testing.T) {
 	for limit := 3; limit < 12; limit++ {
-		got := cut("äöüßäöüß", limit)
+		got := Cut("äöüßäöüß", limit)
 		if len(got) > limit || strings.ContainsRune(got, '\uFFFD') {
 			t.Errorf("limit %d: %q", limit, got)
 		}
 	}
-	if got := cut("short", 5); got != "short" {
+	if got := Cut("short", 5); got != "short" {
 		t.Errorf("%q", got)
 	}
 }

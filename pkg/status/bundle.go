@@ -104,7 +104,7 @@ func joinProblems(problems []string, rest string) string {
 		if message != "" {
 			message += "; "
 		}
-		message += cut(problem, maxRecordText)
+		message += Cut(problem, maxRecordText)
 	}
 	if message == "" {
 		return rest

@@ -65,7 +65,7 @@ func normal(condition fleet.Condition) fleet.Condition {
 			condition.Message = condition.Reason
 		}
 	}
-	condition.Message = cut(condition.Message, MaxMessage)
+	condition.Message = Cut(condition.Message, MaxMessage)
 	return condition
 }
 
@@ -89,8 +89,8 @@ func SetReady(conditions *[]fleet.Condition, reason, message string, now time.Ti
 	return Set(conditions, condition, now)
 }
 
-// cut shortens text to at most limit bytes without breaking a character, and marks the cut.
-func cut(text string, limit int) string {
+// Cut shortens text to at most limit bytes without breaking a character, and marks the cut.
+func Cut(text string, limit int) string {
 	const mark = "…"
 	if len(text) <= limit {
 		return text

@@ -54,17 +54,18 @@ type details struct {
 func Trim(bd *fleet.BundleDeployment) Record {
 	labels := bd.Labels
 	record := Record{
-		Bundle:     Ref{intern(labels[fleet.BundleNamespaceLabel]), intern(labels[fleet.BundleLabel])},
-		Cluster:    Ref{intern(labels[fleet.ClusterNamespaceLabel]), intern(labels[fleet.ClusterLabel])},
-		Repo:       intern(labels[fleet.RepoLabel]),
-		HelmOp:     intern(labels[fleet.HelmOpLabel]),
-		State:      Of(bd),
-		Counts:     bd.Status.ResourceCounts,
-		resources:  unique.Make(encode(bd.Status.Resources)),
-		incomplete: bd.Status.IncompleteState,
+		Bundle:  Ref{intern(labels[fleet.BundleNamespaceLabel]), intern(labels[fleet.BundleLabel])},
+		Cluster: Ref{intern(labels[fleet.ClusterNamespaceLabel]), intern(labels[fleet.ClusterLabel])},
+		Repo:    intern(labels[fleet.RepoLabel]),
+		HelmOp:  intern(labels[fleet.HelmOpLabel]),
+		State:   Of(bd),
+		Counts:  boundCounts(bd.Status.ResourceCounts),
 	}
+	listed := bd.Status.Resources[:fitting(bd.Status.Resources)]
+	record.resources = unique.Make(encode(listed))
+	record.incomplete = bd.Status.IncompleteState || len(listed) < len(bd.Status.Resources)
 	if record.State != fleet.Ready {
-		record.Message = intern(cut(MessageOf(bd), maxRecordText))
+		record.Message = intern(Cut(MessageOf(bd), maxRecordText))
 		record.trimDetails(&bd.Status)
 	}
 	return record
@@ -81,11 +82,12 @@ func (r *Record) trimDetails(status *fleet.BundleDeploymentStatus) {
 			r.incomplete = true
 			break
 		}
+		boundObject(&object.Kind, &object.APIVersion, &object.Namespace, &object.Name)
 		kept := fleet.ModifiedStatus{
 			Kind: intern(object.Kind), APIVersion: intern(object.APIVersion),
 			Namespace: intern(object.Namespace), Name: intern(object.Name),
 			Create: object.Create, Exist: object.Exist, Delete: object.Delete,
-			Patch: intern(cut(object.Patch, maxDetailText)),
+			Patch: intern(Cut(object.Patch, maxDetailText)),
 		}
 		budget -= len(kept.Patch) + len(kept.Name)
 		r.details.modified = append(r.details.modified, kept)
@@ -95,14 +97,16 @@ func (r *Record) trimDetails(status *fleet.BundleDeploymentStatus) {
 			r.incomplete = true
 			break
 		}
+		boundObject(&object.Kind, &object.APIVersion, &object.Namespace, &object.Name)
 		kept := fleet.NonReadyStatus{
-			UID: strings.Clone(object.UID), Kind: intern(object.Kind), APIVersion: intern(object.APIVersion),
+			UID: strings.Clone(Cut(object.UID, maxName)), Kind: intern(object.Kind), APIVersion: intern(object.APIVersion),
 			Namespace: intern(object.Namespace), Name: intern(object.Name),
 			Summary: fleet.ObjectSummary{
-				State: intern(object.Summary.State), Error: object.Summary.Error, Transitioning: object.Summary.Transitioning,
+				State: intern(Cut(object.Summary.State, maxDetailText)), Error: object.Summary.Error, Transitioning: object.Summary.Transitioning,
 			},
 		}
-		if text := cut(strings.Join(object.Summary.Message, ", "), maxDetailText); text != "" {
+		messages := object.Summary.Message[:min(len(object.Summary.Message), maxListed)]
+		if text := Cut(strings.Join(messages, ", "), maxDetailText); text != "" {
 			kept.Summary.Message = []string{intern(text)}
 			budget -= len(text)
 		}
@@ -187,7 +191,9 @@ func encode(resources []fleet.BundleDeploymentResource) string {
 	var text strings.Builder
 	for i := range resources {
 		resource := &resources[i]
-		for _, field := range []string{resource.APIVersion, resource.Kind, resource.Namespace, resource.Name} {
+		kind, apiVersion, namespace, name := resource.Kind, resource.APIVersion, resource.Namespace, resource.Name
+		boundObject(&kind, &apiVersion, &namespace, &name)
+		for _, field := range []string{apiVersion, kind, namespace, name} {
 			text.WriteString(field)
 			text.WriteString(fieldEnd)
 		}

@@ -57,19 +57,19 @@ func Source(in SourceInput, now time.Time) fleet.StatusBase {
 	}
 	switch {
 	case reason == fleet.ReasonError || out.Summary.ErrApplied > 0:
-		out.Display.Error, out.Display.Message = true, cut(message, maxRecordText)
+		out.Display.Error, out.Display.Message = true, Cut(message, maxRecordText)
 		if out.Display.State == "" {
 			out.Display.State = string(fleet.ErrApplied)
 		}
 	case in.Err != nil || in.Busy != "":
 		out.Display.Transitioning = true
-		out.Display.Message = cut(cmp.Or(in.Busy, message), maxRecordText)
+		out.Display.Message = Cut(cmp.Or(in.Busy, message), maxRecordText)
 		if out.Display.State == "" {
 			out.Display.State = string(fleet.WaitApplied)
 		}
 	case message != "":
 		out.Display.Transitioning = out.Summary.WaitApplied+out.Summary.Pending > 0
-		out.Display.Message = cut(message, maxRecordText)
+		out.Display.Message = Cut(message, maxRecordText)
 	}
 	return out
 }

@@ -35,6 +35,7 @@ func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot
 		each(plan.Update, func(d *target.Deployment) error { return pass.update(ctx, d) }),
 		each(plan.Secrets, func(d *target.Deployment) error { return r.writeValues(ctx, d.Object, d.Values) }),
 		each(plan.Delete, func(d *target.Deployment) error { return pass.delete(ctx, d) }),
+		r.releaseDeleted(ctx, bundle, snapshot.Current),
 	)
 }
 
@@ -139,6 +140,9 @@ func (p *pass) update(ctx context.Context, deployment *target.Deployment) error 
 
 func (p *pass) delete(ctx context.Context, deployment *target.Deployment) error {
 	object := deployment.Object
+	if err := p.reconciler.release(ctx, object); err != nil {
+		return err
+	}
 	err := p.reconciler.Client.Delete(ctx, object, client.Preconditions{UID: &object.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete deployment %s/%s: %w", object.Namespace, object.Name, err)

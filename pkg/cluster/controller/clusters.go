@@ -71,8 +71,8 @@ func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keep
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Workers}).
 		WatchesRawSource(source.Kind(own.GetCache(), &corev1.Namespace{}, handler.TypedEnqueueRequestsFromMapFunc(ownerByAnnotation))).
 		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(byNamespace))).
-		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(byNamespace))).
-		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(byNamespace), builder.WithPredicates(onlyDeletes()))
+		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &coordinationv1.Lease{}, newPace(options.Now).handler(byNamespace))).
+		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(byNamespace), builder.WithPredicates(onlyDepartures()))
 	if options.RollupEvents != nil {
 		build = build.WatchesRawSource(source.Channel(options.RollupEvents, newPace(options.Now).handler(
 			func(_ context.Context, o client.Object) []reconcile.Request {
@@ -82,12 +82,17 @@ func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keep
 	return build.Complete(r)
 }
 
-// onlyDeletes lets a deletion of a Cluster go on when its deployments are gone; nothing else about
-// deployments matters here.
-func onlyDeletes() predicate.Predicate {
+// onlyDepartures lets a deletion of a Cluster go on when its deployments are gone, or when the agent reports
+// that it has uninstalled one; nothing else about deployments matters here.
+func onlyDepartures() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, was := e.ObjectOld.(*fleet.BundleDeployment)
+			after, is := e.ObjectNew.(*fleet.BundleDeployment)
+			return was && is && after.DeletionTimestamp != nil &&
+				before.Status.AppliedDeploymentID != "" && after.Status.AppliedDeploymentID == ""
+		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
@@ -172,7 +177,26 @@ func (r *clusters) prepare(ctx context.Context, stored *fleet.Cluster) error {
 	if err := r.objects.Keep(ctx, namespace); err != nil {
 		return err
 	}
+	if err := r.keepLease(ctx, namespace.Name); err != nil {
+		return err
+	}
 	return r.objects.Keep(ctx, cluster.AgentBinding(namespace.Name))
+}
+
+// keepLease makes the lease of a cluster's agents where it is missing. What they write into it is theirs.
+func (r *clusters) keepLease(ctx context.Context, namespace string) error {
+	lease, err := r.lease(ctx, namespace)
+	if err != nil || lease != nil {
+		return err
+	}
+	err = r.objects.cached.Create(ctx, cluster.Lease(namespace))
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fault.New(fault.Waiting, "Terminating", "namespace %s is being deleted", namespace)
+	case err != nil && !apierrors.IsAlreadyExists(err): // the cache may be late
+		return fmt.Errorf("make the lease in %s: %w", namespace, err)
+	}
+	return nil
 }
 
 func (r *clusters) gather(ctx context.Context, stored *fleet.Cluster, problem error) (cluster.Snapshot, error) {
@@ -186,7 +210,7 @@ func (r *clusters) gather(ctx context.Context, stored *fleet.Cluster, problem er
 	if err != nil {
 		return snapshot, err
 	}
-	if lease != nil {
+	if lease != nil && lease.Spec.RenewTime != nil { // else no agent has written it yet
 		report := cluster.ReportOf(lease.Annotations)
 		snapshot.Report = &report
 	}

@@ -51,7 +51,7 @@ type Options struct {
 	// DeletionGrace is how long a deleted Cluster waits for an agent that answers to uninstall what it
 	// deployed; 5 minutes if 0. An agent that does not answer is not waited for.
 	DeletionGrace time.Duration
-	// TokenRetention is how long an expired token can still be seen; 24 hours if 0.
+	// TokenRetention is how long an expired token and a rejected registration can still be seen; 24 hours if 0.
 	TokenRetention time.Duration
 	// RequireTokenTTL deletes tokens without TTL.
 	RequireTokenTTL bool

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -25,10 +25,15 @@ func (r *clusters) remove(ctx context.Context, stored *fleet.Cluster) (reconcile
 	if !controllerutil.ContainsFinalizer(stored, fleet.ClusterFinalizer) {
 		return reconcile.Result{}, nil
 	}
-	namespace := cluster.Namespace(stored).Name
-	left, err := r.removeDeployments(ctx, namespace)
+	namespace, err := r.ownNamespace(ctx, stored)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	var left []fleet.BundleDeployment
+	if namespace != nil {
+		if left, err = r.removeDeployments(ctx, namespace.Name); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	if len(left) > 0 {
 		wait := stored.DeletionTimestamp.Add(r.options.DeletionGrace).Sub(r.options.Now())
@@ -42,8 +47,10 @@ func (r *clusters) remove(ctx context.Context, stored *fleet.Cluster) (reconcile
 	if err := r.joining.Forget(ctx, stored); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.removeNamespace(ctx, stored); err != nil {
-		return reconcile.Result{}, err
+	if namespace != nil {
+		if err := r.removeNamespace(ctx, namespace); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	before := stored.DeepCopy()
 	controllerutil.RemoveFinalizer(stored, fleet.ClusterFinalizer)
@@ -54,58 +61,87 @@ func (r *clusters) remove(ctx context.Context, stored *fleet.Cluster) (reconcile
 	return reconcile.Result{}, nil
 }
 
-// removeDeployments deletes the BundleDeployments of a namespace and returns those that are still there.
-func (r *clusters) removeDeployments(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
-	var all metav1.PartialObjectMetadataList
-	all.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeploymentList"))
+// ownNamespace returns the namespace of a Cluster as it is, nil for none. One of that name that is not the
+// Cluster's is not touched, nor is anything in it: long names may meet in one.
+func (r *clusters) ownNamespace(ctx context.Context, stored *fleet.Cluster) (*corev1.Namespace, error) {
+	wanted := cluster.Namespace(stored)
+	var current corev1.Namespace
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(wanted), &current)
+	if apierrors.IsNotFound(err) || err == nil && !cluster.Owns(stored, &current) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read namespace %s: %w", wanted.Name, err)
+	}
+	return &current, nil
+}
+
+// removeDeployments deletes the BundleDeployments of a namespace and returns those that wait for the agent:
+// they have its finalizer, as another engine's hub gives it, and the agent has not reported that nothing is
+// installed any more.
+func (r *clusters) removeDeployments(ctx context.Context, namespace string) ([]fleet.BundleDeployment, error) {
+	var all fleet.BundleDeploymentList
 	if err := r.live.List(ctx, &all, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list deployments in %s: %w", namespace, err)
 	}
-	var left []metav1.PartialObjectMetadata
+	var left, done []fleet.BundleDeployment
 	var failures []error
 	for _, deployment := range all.Items {
-		deployment.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeployment"))
 		if deployment.DeletionTimestamp == nil {
-			if err := r.client.Delete(ctx, &deployment); client.IgnoreNotFound(err) != nil {
+			if err := r.client.Delete(ctx, deployment.DeepCopy()); client.IgnoreNotFound(err) != nil {
 				failures = append(failures, fmt.Errorf("delete deployment %s/%s: %w", namespace, deployment.Name, err))
 				continue
 			}
 		}
-		if slices.Contains(deployment.Finalizers, fleet.BundleDeploymentFinalizer) {
+		switch {
+		case !slices.Contains(deployment.Finalizers, fleet.BundleDeploymentFinalizer):
+		case deployment.Status.AppliedDeploymentID == "":
+			done = append(done, deployment)
+		default:
 			left = append(left, deployment)
 		}
 	}
-	return left, errors.Join(failures...)
+	return left, errors.Join(append(failures, r.release(ctx, done))...)
 }
 
-// release takes the agent's finalizer off deployments that no agent will take it off.
-func (r *clusters) release(ctx context.Context, deployments []metav1.PartialObjectMetadata) error {
+// release takes the agent's finalizer off deployments. Agents cannot: they do not write deployments.
+func (r *clusters) release(ctx context.Context, deployments []fleet.BundleDeployment) error {
 	var failures []error
 	for i := range deployments {
-		deployment := &deployments[i]
-		before := deployment.DeepCopy()
-		controllerutil.RemoveFinalizer(deployment, fleet.BundleDeploymentFinalizer)
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := r.client.Patch(ctx, deployment, patch); client.IgnoreNotFound(err) != nil {
-			failures = append(failures, fmt.Errorf("release deployment %s/%s: %w", deployment.Namespace, deployment.Name, err))
+		var deployment fleet.BundleDeployment
+		err := r.live.Get(ctx, client.ObjectKeyFromObject(&deployments[i]), &deployment) // as the deletion left it
+		if err == nil {
+			before := deployment.DeepCopy()
+			controllerutil.RemoveFinalizer(&deployment, fleet.BundleDeploymentFinalizer)
+			err = r.client.Patch(ctx, &deployment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		}
+		if client.IgnoreNotFound(err) != nil {
+			failures = append(failures, fmt.Errorf("release deployment %s/%s: %w", deployments[i].Namespace, deployments[i].Name, err))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// removeNamespace deletes the cluster's namespace; one of that name which is not the cluster's stays.
-func (r *clusters) removeNamespace(ctx context.Context, stored *fleet.Cluster) error {
-	wanted := cluster.Namespace(stored)
-	var current corev1.Namespace
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(wanted), &current)
-	if apierrors.IsNotFound(err) || err == nil && (current.DeletionTimestamp != nil || !mayTake(&current, wanted)) {
-		return nil
+// removeNamespace takes a cluster's rights away and deletes its namespace. Finalizers that an agent has put
+// on its lease would hold the namespace for ever, and its name with it.
+func (r *clusters) removeNamespace(ctx context.Context, namespace *corev1.Namespace) error {
+	if err := r.objects.Remove(ctx, cluster.AgentBinding(namespace.Name)); err != nil {
+		return err
 	}
+	if namespace.DeletionTimestamp == nil {
+		err := r.client.Delete(ctx, namespace, client.Preconditions{UID: uidOf(namespace)})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
+		}
+	}
+	lease := cluster.Lease(namespace.Name)
+	err := r.objects.cached.Delete(ctx, lease)
 	if err == nil {
-		err = client.IgnoreNotFound(r.client.Delete(ctx, &current, client.Preconditions{UID: uidOf(&current)}))
+		unbound := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		err = r.objects.cached.Patch(ctx, lease, unbound)
 	}
-	if err != nil {
-		return fmt.Errorf("delete namespace %s: %w", wanted.Name, err)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the lease in %s: %w", namespace.Name, err)
 	}
 	return nil
 }

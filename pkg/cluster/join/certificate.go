@@ -37,14 +37,15 @@ const (
 )
 
 // CheckCSR refuses a certificate request that asks for anything but the identity: exactly its user as
-// common name and its groups as organizations, no further subject and no alternative names, one PEM
-// block, signed with its own key, of a kind and size worth trusting.
+// common name and its groups as organizations, no further subject and no extensions (alternative names of
+// any kind, usages, an authority: a signer may honour them), one PEM block and nothing beside it, signed with its own key, of a kind and size worth trusting.
 func CheckCSR(request []byte, identity *fleet.AgentIdentity) error {
 	if len(request) > maxCSRBytes {
 		return badCSR("it has %d bytes, more than %d", len(request), maxCSRBytes)
 	}
 	block, rest := pem.Decode(request)
-	if block == nil || block.Type != csrBlock || len(bytes.TrimSpace(rest)) > 0 {
+	alone := bytes.HasPrefix(bytes.TrimSpace(request), []byte("-----BEGIN "+csrBlock)) && len(bytes.TrimSpace(rest)) == 0
+	if block == nil || block.Type != csrBlock || len(block.Headers) > 0 || !alone {
 		return badCSR("it is not exactly one PEM block of type %s", csrBlock)
 	}
 	csr, err := x509.ParseCertificateRequest(block.Bytes)
@@ -73,6 +74,9 @@ func checkSubject(csr *x509.CertificateRequest, identity *fleet.AgentIdentity) e
 	}
 	if len(csr.DNSNames)+len(csr.IPAddresses)+len(csr.EmailAddresses)+len(csr.URIs) > 0 {
 		return badCSR("it asks for alternative names")
+	}
+	if len(csr.Extensions) > 0 {
+		return badCSR("it asks for extension %s", csr.Extensions[0].Id)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
+	"errors"
 	"net"
 	"slices"
 	"strings"
@@ -98,6 +99,17 @@ func TestCheckCSR(t *testing.T) {
 			r.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: "u"}}
 		}), "subject"},
 		"a DNS name": {with(func(r *x509.CertificateRequest) { r.DNSNames = []string{"hub"} }), "alternative"},
+		"a headline": {append([]byte("x\n"), good...), "PEM"},
+		"a header":   {pem.EncodeToMemory(&pem.Block{Type: csrBlock, Headers: map[string]string{"a": "b"}, Bytes: block.Bytes}), "PEM"},
+		"an authority": {with(func(r *x509.CertificateRequest) {
+			r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Critical: true, Value: []byte{0x30, 3, 1, 1, 0xff}}}
+		}), "extension 2.5.29.19"},
+		"a usage": {with(func(r *x509.CertificateRequest) {
+			r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 15}, Value: []byte{3, 2, 2, 4}}}
+		}), "extension 2.5.29.15"},
+		"a name of another kind": {with(func(r *x509.CertificateRequest) { // [0] otherName
+			r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: []byte{0x30, 9, 0xa0, 7, 6, 1, 42, 0xa0, 2, 5, 0}}}
+		}), "extension 2.5.29.17"},
 		"an address": {with(func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(1, 2, 3, 4)} }), "alternative"},
 	}
 	for name, c := range cases {
@@ -188,7 +200,9 @@ func TestSuperseded(t *testing.T) {
 		made("same-second-approved", 5, fleet.RegistrationApproved, "c"),
 		made("newer", 6, fleet.RegistrationPending, "c"),
 		made("other-client", 0, fleet.RegistrationGranted, "d"),
+		made("other-cluster", 0, fleet.RegistrationGranted, "c"), // self has changed its clientID to another's
 	}
+	others[len(others)-1].Status.ClusterName = "victim"
 	cases := map[fleet.RegistrationState][]string{
 		fleet.RegistrationGranted:  {"old-granted", "old-pending", "old-rejected", "same-second-rejected"},
 		fleet.RegistrationRejected: {"old-rejected"},
@@ -250,5 +264,70 @@ func TestValues(t *testing.T) {
 				t.Errorf("secret %v", secret.ObjectMeta)
 			}
 		})
+	}
+}
+
+func TestTrimKeepsDecisions(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	labels := map[string]string{"": "", "env": "dev", long: "v", "v": long}
+	for i := range 2 * maxClusterLabels {
+		labels["l"+strings.Repeat("0", i)] = "v"
+	}
+	cases := map[string]struct {
+		spec fleet.ClusterRegistrationSpec
+		want string // part of the refusal
+	}{
+		"fine":       {fleet.ClusterRegistrationSpec{ClientID: "c", ClusterLabels: map[string]string{"env": "dev", long: "v", "v": long}}, ""},
+		"client":     {fleet.ClusterRegistrationSpec{ClientID: long}, "clientID"},
+		"random":     {fleet.ClusterRegistrationSpec{ClientID: "c", ClientRandom: long}, "clientRandom"},
+		"name":       {fleet.ClusterRegistrationSpec{ClientID: "c", ClusterName: long}, "no name for a Cluster"},
+		"agent":      {fleet.ClusterRegistrationSpec{ClientID: "c", AgentID: long}, "agentID"},
+		"labels":     {fleet.ClusterRegistrationSpec{ClientID: "c", ClusterLabels: labels}, "labels"},
+		"many agent": {fleet.ClusterRegistrationSpec{ClientID: "c", AgentID: "system:masters"}, "agentID"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			registration := &fleet.ClusterRegistration{Spec: *c.spec.DeepCopy()}
+			registration.Labels = map[string]string{fleet.RegistrationTokenLabel: "t", "other": "x"}
+			registration.Annotations = map[string]string{"a": long}
+			registration.Spec.CSR = []byte(long)
+			Trim(registration)
+			size := len(registration.Spec.CSR)
+			for key, value := range registration.Spec.ClusterLabels {
+				size += len(key) + len(value)
+			}
+			if size > 64<<10 || registration.Annotations != nil || len(registration.Labels) != 1 {
+				t.Errorf("%d bytes are left, annotations %v, labels %v", size, registration.Annotations, registration.Labels)
+			}
+			if err := CheckCSR(registration.Spec.CSR, identity); err == nil || !strings.Contains(err.Error(), "bytes") {
+				t.Errorf("the request: %v", err)
+			}
+			err := errors.Join(CheckRequest(registration), CheckAgent(registration))
+			if c.want == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if err != nil && len(err.Error()) > 1024 {
+				t.Errorf("the refusal has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func TestCheckSilent(t *testing.T) {
+	lease := &fleet.ClusterVersions{Protocol: 1}
+	for name, c := range map[string]struct {
+		status fleet.ClusterStatus
+		want   bool
+	}{
+		"never heard":         {fleet.ClusterStatus{Phase: fleet.ClusterPending}, false},
+		"missed":              {fleet.ClusterStatus{Phase: fleet.ClusterNotReady, Versions: lease}, false},
+		"lost":                {fleet.ClusterStatus{Phase: fleet.ClusterUnknown, Versions: lease}, false},
+		"heard":               {fleet.ClusterStatus{Phase: fleet.ClusterReady, Versions: lease}, true},
+		"heard without lease": {fleet.ClusterStatus{Phase: fleet.ClusterReady}, false},
+	} {
+		err := CheckSilent(&fleet.Cluster{Status: c.status})
+		if got := fault.ReasonOf(err) == ReasonClusterInUse; got != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // Reasons for which a registration is rejected.
@@ -22,7 +23,12 @@ const (
 	ReasonInvalidCSR       = "InvalidCSR"
 	// ReasonVersionIncompatible is an agent that speaks a protocol the hub does not accept.
 	ReasonVersionIncompatible = "VersionIncompatible"
+	// ReasonClusterInUse is a Cluster whose agent is there.
+	ReasonClusterInUse = "ClusterInUse"
 )
+
+// maxQuoted bounds what a refusal quotes of a registration.
+const maxQuoted = 128
 
 // DefaultAgentID is the last part of the user name of a cluster's only agent.
 const DefaultAgentID = "fleet-agent"
@@ -44,14 +50,28 @@ func CheckToken(registration *fleet.ClusterRegistration, token *fleet.ClusterReg
 	return nil
 }
 
-// CheckRequest refuses a request to join that does not say who asks, or wants a name no Cluster can have.
+// Bounds of what a registration may say. Its clientID becomes part of a Cluster and an index, its labels
+// those of the Cluster.
+const (
+	maxClientID      = 256
+	maxClusterLabels = 128
+)
+
+// CheckRequest refuses a request to join that does not say who asks, wants a name no Cluster can have, or
+// says too much.
 func CheckRequest(registration *fleet.ClusterRegistration) error {
 	spec := registration.Spec
 	if spec.ClientID == "" {
 		return fault.New(fault.Denied, ReasonIdentityMismatch, "the registration has no clientID")
 	}
+	if len(spec.ClientID) > maxClientID || len(spec.ClientRandom) > maxClientID {
+		return fault.New(fault.Denied, ReasonIdentityMismatch, "clientID and clientRandom may have %d characters, no more", maxClientID)
+	}
+	if len(spec.ClusterLabels) > maxClusterLabels {
+		return fault.New(fault.Denied, ReasonIdentityMismatch, "the registration has more than %d labels for its Cluster", maxClusterLabels)
+	}
 	if spec.ClusterName != "" && len(validation.IsDNS1123Subdomain(spec.ClusterName)) > 0 {
-		return fault.New(fault.Denied, ReasonIdentityMismatch, "%q is no name for a Cluster", spec.ClusterName)
+		return fault.New(fault.Denied, ReasonIdentityMismatch, "%q is no name for a Cluster", status.Cut(spec.ClusterName, maxQuoted))
 	}
 	return nil
 }
@@ -59,7 +79,7 @@ func CheckRequest(registration *fleet.ClusterRegistration) error {
 // CheckAgent refuses an agent whose id could be read as more than one part of a user name.
 func CheckAgent(registration *fleet.ClusterRegistration) error {
 	if id := registration.Spec.AgentID; id != "" && len(validation.IsDNS1123Label(id)) > 0 {
-		return fault.New(fault.Denied, ReasonIdentityMismatch, "agentID %q is not a DNS label", id)
+		return fault.New(fault.Denied, ReasonIdentityMismatch, "agentID %q is not a DNS label", status.Cut(id, maxQuoted))
 	}
 	return nil
 }
@@ -76,6 +96,19 @@ func CheckOwner(registration *fleet.ClusterRegistration, member *fleet.Cluster) 
 	}
 	return fault.New(fault.Denied, ReasonIdentityMismatch,
 		"Cluster %s/%s belongs to another client: choose another name, or delete that Cluster", member.Namespace, member.Name)
+}
+
+// CheckSilent refuses to give a Cluster away while it has an agent that is heard: knowing a clientID must
+// not be enough to take a living agent's place. An agent that is installed anew asks again until the former
+// one is missed. Agents without a lease (upstream's) are exempt, since nobody could tell for an hour that
+// they are gone.
+func CheckSilent(member *fleet.Cluster) error {
+	if member.Status.Phase != fleet.ClusterReady || member.Status.Versions == nil || member.Status.Versions.Protocol < 1 {
+		return nil
+	}
+	return fault.New(fault.Denied, ReasonClusterInUse,
+		"Cluster %s/%s has an agent that reports: if that one is to be replaced, stop it, and register again when the hub misses it",
+		member.Namespace, member.Name)
 }
 
 // ForRegistration returns the Cluster to make for a client that has none. With ignoreLabels the agent's
@@ -129,8 +162,9 @@ func Answer(registration *fleet.ClusterRegistration, token *fleet.ClusterRegistr
 }
 
 // Superseded returns those of others that are no longer needed once registration is decided. A granted
-// one supersedes what the same client asked before; a refused one only older refusals, so that an agent
-// that keeps asking leaves one.
+// one supersedes what the same client asked before for the same Cluster; a refused one only older refusals,
+// so that an agent that keeps asking leaves one. The Cluster counts as the hub has noted it: who asks may
+// change what he says of himself at any time.
 func Superseded(registration *fleet.ClusterRegistration, others []fleet.ClusterRegistration) []fleet.ClusterRegistration {
 	var old []fleet.ClusterRegistration
 	for i := range others {
@@ -148,7 +182,7 @@ func Superseded(registration *fleet.ClusterRegistration, others []fleet.ClusterR
 // because which of them the agent uses cannot be told.
 func supersedes(registration, other *fleet.ClusterRegistration) bool {
 	refused := other.Status.State == fleet.RegistrationRejected
-	if !registration.Status.Granted && !refused {
+	if !refused && (!registration.Status.Granted || registration.Status.ClusterName != other.Status.ClusterName) {
 		return false
 	}
 	if other.CreationTimestamp.Equal(&registration.CreationTimestamp) {

@@ -109,7 +109,8 @@ func handoverOf(registration *fleet.ClusterRegistration, systemNamespace string)
 // revokeAccount takes away the account of a registration that is about to be deleted: most of it is in
 // other namespaces, where no owner reference reaches.
 func revokeAccount(ctx context.Context, objects Objects, registration *fleet.ClusterRegistration, options Options) error {
-	if !usesAccount(registration) || registration.Status.ClusterNamespace == "" {
+	// Not what protocol it says it speaks now: that could have been changed to keep the account.
+	if registration.Status.ClusterNamespace == "" || registration.Status.Identity != nil {
 		return nil
 	}
 	account := join.AccountFor(registration, registration.Status.ClusterNamespace, registration.Status.ClusterName)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -99,7 +100,24 @@ func (r *registrations) tidy(ctx context.Context, registration *fleet.ClusterReg
 		failures = append(failures, err)
 	}
 	failures = append(failures, r.removeSuperseded(ctx, registration))
+	if registration.Status.State == fleet.RegistrationRejected {
+		left, err := r.discard(ctx, registration)
+		result.RequeueAfter = left
+		failures = append(failures, err)
+	}
 	return result, errors.Join(failures...)
+}
+
+// discard deletes a refusal that was there long enough to be read, and returns how long that still takes:
+// whoever has a token could fill the hub with them.
+func (r *registrations) discard(ctx context.Context, registration *fleet.ClusterRegistration) (time.Duration, error) {
+	if left := registration.CreationTimestamp.Add(r.options.TokenRetention).Sub(r.options.Now()); left > 0 {
+		return left, nil
+	}
+	if err := r.client.Delete(ctx, registration.DeepCopy()); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("delete registration %s/%s: %w", registration.Namespace, registration.Name, err)
+	}
+	return 0, nil
 }
 
 func (r *registrations) removeSuperseded(ctx context.Context, registration *fleet.ClusterRegistration) error {

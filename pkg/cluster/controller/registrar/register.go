@@ -36,7 +36,7 @@ type Options struct {
 	SystemNamespace string
 	Workers         int
 	Now             func() time.Time
-	// TokenRetention is how long an expired token can still be seen; 24 hours if 0.
+	// TokenRetention is how long an expired token and a rejected registration can still be seen; 24 hours if 0.
 	TokenRetention time.Duration
 	// RequireTokenTTL deletes tokens without TTL.
 	RequireTokenTTL bool

@@ -106,8 +106,11 @@ func decided(registration *fleet.ClusterRegistration) bool {
 // Reconcile takes one registration as far as it can go.
 func (r *registrations) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var registration fleet.ClusterRegistration
-	if err := r.client.Get(ctx, request.NamespacedName, &registration); err != nil || registration.DeletionTimestamp != nil {
+	if err := r.client.Get(ctx, request.NamespacedName, &registration); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if registration.DeletionTimestamp != nil {
+		return reconcile.Result{}, r.letGo(ctx, &registration)
 	}
 	if registration.Labels[fleet.ClusterManagementLabel] != "" {
 		return reconcile.Result{}, nil
@@ -128,6 +131,23 @@ func (r *registrations) Reconcile(ctx context.Context, request reconcile.Request
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, r.write(ctx, &registration, status)
+}
+
+// letGo takes finalizers off a deleted registration. The engine puts none there, and an agent's would keep
+// its namespace for ever.
+func (r *registrations) letGo(ctx context.Context, registration *fleet.ClusterRegistration) error {
+	before := registration.DeepCopy()
+	registration.Finalizers = slices.DeleteFunc(registration.Finalizers, func(finalizer string) bool {
+		return finalizer != metav1.FinalizerDeleteDependents && finalizer != metav1.FinalizerOrphanDependents
+	})
+	if len(registration.Finalizers) == len(before.Finalizers) {
+		return nil
+	}
+	err := r.client.Patch(ctx, registration, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("release registration %s/%s: %w", registration.Namespace, registration.Name, err)
+	}
+	return nil
 }
 
 // advance does the next steps of a registration and says in status how far it got. An error of class
@@ -174,7 +194,9 @@ func (r *registrations) member(ctx context.Context, registration *fleet.ClusterR
 		return nil, renewal, err
 	}
 	if !renewal {
-		member, err = r.join(ctx, registration)
+		if member, err = r.join(ctx, registration); err == nil {
+			err = join.CheckSilent(member)
+		}
 		return member, false, err
 	}
 	if usesAccount(registration) {
