@@ -47,6 +47,12 @@ func shiftLine(err error, document Document) string {
 	message := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	message = strings.TrimPrefix(message, "yaml: ")
 	message = quotedText.ReplaceAllString(message, "a value")
+	switch {
+	case strings.HasPrefix(message, "invalid map key"):
+		return "a mapping is used as a key; quote texts that start with a brace (templates are read in charts and in templates/ only)"
+	case strings.Contains(message, "character that cannot start any token"):
+		message += "; indent with spaces, not tabs, and quote texts that start with a special character"
+	}
 	first := document.Line - leadingLines(document.Text)
 	return yamlLine.ReplaceAllStringFunc(message, func(found string) string {
 		line, _ := strconv.Atoi(strings.TrimPrefix(found, "line "))

@@ -1,11 +1,22 @@
 package manifest
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// wide returns the text in UTF-16, with the mark that Windows writes first.
+func wide(text string, order binary.AppendByteOrder) string {
+	out := order.AppendUint16(nil, 0xfeff)
+	for _, unit := range utf16.Encode([]rune(text)) {
+		out = order.AppendUint16(out, unit)
+	}
+	return string(out)
+}
 
 func TestParse(t *testing.T) {
 	const one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n"
@@ -27,6 +38,9 @@ func TestParse(t *testing.T) {
 		"content after marker":    {"--- {apiVersion: v1, kind: A, metadata: {name: x}}\n--- {apiVersion: v1, kind: B, metadata: {name: z}}", []string{"A x @1:1", "B z @2:2"}, ""},
 		"windows lines":           {strings.ReplaceAll(one+"---\n"+two, "\n", "\r\n"), []string{"ConfigMap one @1:1", "Secret ns/two @2:5"}, ""},
 		"byte order mark":         {"\xef\xbb\xbf" + one, []string{"ConfigMap one @1:1"}, ""},
+		"mark in each document":   {"\xef\xbb\xbf" + one + "---\n\xef\xbb\xbf" + two + "\xef\xbb\xbf---\n" + one, []string{"ConfigMap one @1:1", "Secret ns/two @2:5", "ConfigMap one @3:9"}, ""},
+		"UTF-16":                  {wide(one+"---\n"+two, binary.LittleEndian), []string{"ConfigMap one @1:1", "Secret ns/two @2:5"}, ""},
+		"UTF-16, big end first":   {wide(one+"---\n"+two, binary.BigEndian), []string{"ConfigMap one @1:1", "Secret ns/two @2:5"}, ""},
 		"directive":               {"%YAML 1.1\n---\n" + one, []string{"ConfigMap one @1:3"}, ""},
 		"end marker":              {one + "...\n# between\n---\n" + two, []string{"ConfigMap one @1:1", "Secret ns/two @2:7"}, ""},
 		"dashes inside a text":    {"apiVersion: v1\nkind: C\nmetadata: {name: x}\ndata:\n  a: |\n    ---\n    -----BEGIN\n", []string{"C x @1:1"}, ""},
@@ -51,8 +65,8 @@ func TestParse(t *testing.T) {
 		"items is a text":      {"apiVersion: v1\nkind: List\nitems: x\n", nil, "items of List is a text, want a list"},
 		"broken, right line":   {one + "---\n# c\na: b\n  c: [d\n", nil, "f.yaml, document 2 (line 6): not YAML: line 7"},
 		"unknown anchor":       {"a: *x\n", nil, "document 1 (line 1): not YAML"},
-		"tab as indentation":   {"a:\n\tb: c\n", nil, "not YAML: line 2"},
-		"template, not filled": {"a: {{ .Values.x }}\n", nil, "not YAML"},
+		"tab as indentation":   {"a:\n\tb: c\n", nil, "not YAML: line 2: found character that cannot start any token; indent with spaces"},
+		"template, not filled": {"a: {{ .Values.x }}\n", nil, "not YAML: a mapping is used as a key; quote texts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := Parse("f.yaml", []byte(test.data))

@@ -2,6 +2,8 @@ package manifest
 
 import (
 	"bytes"
+	"encoding/binary"
+	"unicode/utf16"
 )
 
 // Document is one document of a stream, not parsed yet.
@@ -21,7 +23,7 @@ var sourceComment = []byte("# Source: ")
 // Split takes a YAML stream apart at its document markers. YAML allows a line that starts with a marker
 // nowhere inside a document, so looking at lines is exact. Documents without content are left out.
 func Split(data []byte) []Document {
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	data = inUTF8(data)
 	var documents []Document
 	current := pending{line: 1}
 	line := 0
@@ -29,6 +31,10 @@ func Split(data []byte) []Document {
 		var text []byte
 		text, data = cutLine(data)
 		line++
+		// Files that were put together have the mark of each of them.
+		if unmarked, marked := bytes.CutPrefix(text, byteOrderMark); marked && (!current.filled || marker(unmarked) != noMarker) {
+			text = unmarked
+		}
 		switch marker(text) {
 		case startMarker:
 			documents = current.finish(documents)
@@ -42,6 +48,26 @@ func Split(data []byte) []Document {
 		}
 	}
 	return current.finish(documents)
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// inUTF8 converts what Windows writes as UTF-16, so that markers are found in it.
+func inUTF8(data []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xfe")):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		order = binary.BigEndian
+	default:
+		return data
+	}
+	units := make([]uint16, 0, len(data)/2)
+	for rest := data[2:]; len(rest) >= 2; rest = rest[2:] {
+		units = append(units, order.Uint16(rest))
+	}
+	return []byte(string(utf16.Decode(units)))
 }
 
 type markerKind int
