@@ -119,6 +119,12 @@ func (f *finisher) complete(object manifest.Object, scopes scopes) error {
 		}
 	}
 	if f.marks == nil {
+		// What the marks would stumble over is found without a cluster too.
+		for _, field := range []string{"annotations", "labels"} {
+			if err := checkTexts(object, field); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	set := names.ObjectSet(f.in.BundleID, f.marks.AgentScope)
@@ -155,15 +161,21 @@ func (f *finisher) placeHooks(objects []*unstructured.Unstructured) error {
 // addTo sets a label or an annotation. Values that are no texts are an error: the API server would refuse
 // the object, and leaving them out would hide that.
 func addTo(object manifest.Object, field, key, value string) error {
-	_, _, err := unstructured.NestedNullCoercingStringMap(object.Object, "metadata", field)
-	if err != nil {
-		return fmt.Errorf("%s: %s: metadata.%s must be texts; quote numbers and truth values",
-			object.Origin, manifest.Name(object), field)
+	if err := checkTexts(object, field); err != nil {
+		return err
 	}
 	if found, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", field); found == nil {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
 	return unstructured.SetNestedField(object.Object, value, "metadata", field, key)
+}
+
+func checkTexts(object manifest.Object, field string) error {
+	if _, _, err := unstructured.NestedNullCoercingStringMap(object.Object, "metadata", field); err != nil {
+		return fmt.Errorf("%s: %s: metadata.%s must be texts; quote numbers and truth values",
+			object.Origin, manifest.Name(object), field)
+	}
+	return nil
 }
 
 // unique drops documents that repeat an object word for word, as charts do. It returns an error when two

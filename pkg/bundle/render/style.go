@@ -177,15 +177,23 @@ func (p *plan) objects() ([]manifest.Object, error) {
 			continue
 		}
 		found, err := manifest.Parse(name, p.tree[name])
-		if err != nil && kustomize.File(p.tree, path.Dir(name)) == name {
-			return nil, fmt.Errorf("%w; to build this folder with Kustomize, name it in kustomize.dir", err)
+		isBuild := kustomize.File(p.tree, path.Dir(name)) == name
+		if err == nil && isBuild && slices.ContainsFunc(found, isKustomization) {
+			err = fmt.Errorf("%s: a kustomization is no object of a cluster", name)
 		}
-		if err != nil {
+		switch {
+		case err != nil && isBuild:
+			return nil, fmt.Errorf("%w; to build this folder with Kustomize, name it in kustomize.dir", err)
+		case err != nil:
 			return nil, err
 		}
 		objects = append(objects, found...)
 	}
 	return objects, nil
+}
+
+func isKustomization(object manifest.Object) bool {
+	return object.GroupVersionKind().Group == "kustomize.config.k8s.io"
 }
 
 // cleanName returns a file's name as a relative slash path.
