@@ -59,10 +59,21 @@ func Build(ctx context.Context, tree map[string][]byte, dir string, input []byte
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
 	}
-	return run(memory, root, dir)
+	return run(memory, root, dir, orderOf(tree[File(tree, dir)]))
 }
 
-func run(memory filesys.FileSystem, root, dir string) (out []byte, err error) {
+// orderOf leaves the order to a kustomization that says one; Kustomize logs when both do.
+func orderOf(kustomization []byte) krusty.ReorderOption {
+	var fields struct {
+		SortOptions *struct{} `json:"sortOptions"`
+	}
+	if err := yaml.Unmarshal(kustomization, &fields); err == nil && fields.SortOptions != nil {
+		return krusty.ReorderOptionUnspecified
+	}
+	return krusty.ReorderOptionNone
+}
+
+func run(memory filesys.FileSystem, root, dir string, order krusty.ReorderOption) (out []byte, err error) {
 	// Some malformed input makes Kustomize panic; that must not end the program.
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -70,6 +81,7 @@ func run(memory filesys.FileSystem, root, dir string) (out []byte, err error) {
 		}
 	}()
 	options := krusty.MakeDefaultOptions()
+	options.Reorder = order
 	// The memory holds the bundle and nothing else, so a file beside the built folder is fine.
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	options.PluginConfig = types.DisabledPluginConfig()
@@ -118,10 +130,8 @@ func withInput(tree map[string][]byte, dir string, input []byte) (map[string][]b
 			field = key
 		}
 	}
-	resources, ok := kustomization[field].([]any)
-	if !ok && kustomization[field] != nil {
-		return nil, fmt.Errorf("%s: resources is no list", name)
-	}
+	// That it is a list was checked before.
+	resources, _ := kustomization[field].([]any)
 	kustomization[field] = slices.Insert(resources, 0, any(InputFile))
 	edited, err := yaml.Marshal(kustomization)
 	if err != nil {

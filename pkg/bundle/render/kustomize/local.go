@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -73,7 +74,24 @@ func (c *checker) folder(dir string) error {
 			}
 		}
 	}
-	return noRemoteFile(name, fields)
+	if err := noRemoteFile(name, fields); err != nil {
+		return err
+	}
+	return checkFields(name, c.tree[name], fields)
+}
+
+// checkFields finds what Kustomize would refuse without saying in which of the files it is.
+func checkFields(name string, data []byte, fields map[string]any) error {
+	for field := range fields {
+		if isOneOf(field, []string{"helmCharts", "helmChartInflationGenerator"}) {
+			return fmt.Errorf("%s: %s would run a program and is not supported; name the chart in helm of fleet.yaml, whose output this kustomization can change", name, field)
+		}
+	}
+	var kustomization types.Kustomization
+	if err := kustomization.Unmarshal(data); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // isOneOf compares names of fields as Kustomize does, whose decoder ignores case.
