@@ -46,7 +46,7 @@ func Find(files Files, dir string) string {
 // Closure returns the path of every file a build of dir reads, sorted. Errors are of class Stalled and
 // name the kustomization file and the reference.
 func Closure(files Files, dir string) ([]string, error) {
-	c := &closure{files: files, dirs: map[string]bool{}, found: map[string]bool{}}
+	c := &closure{files: files, dirs: map[string]bool{}, open: map[string]bool{}, found: map[string]bool{}}
 	if err := c.folder(path.Clean(dir), ""); err != nil {
 		return nil, err
 	}
@@ -56,14 +56,20 @@ func Closure(files Files, dir string) ([]string, error) {
 type closure struct {
 	files Files
 	dirs  map[string]bool
+	// open are the folders on the way to the one that is being read.
+	open  map[string]bool
 	found map[string]bool
 }
 
 func (c *closure) folder(dir, from string) error {
+	if c.open[dir] {
+		return invalid(from, "refers to %s, which refers back to it", dir)
+	}
 	if c.dirs[dir] {
 		return nil
 	}
-	c.dirs[dir] = true
+	c.dirs[dir], c.open[dir] = true, true
+	defer delete(c.open, dir)
 	file := Find(c.files, dir)
 	if file == "" {
 		return invalid(from, "%s holds no kustomization.yaml", dir)

@@ -60,14 +60,15 @@ func TestClosureFields(t *testing.T) {
 
 func TestClosureIgnores(t *testing.T) {
 	tree := files(map[string]string{
-		"app/kustomization.yaml": "resources: [fleet-manifests.yaml, ../app2]\npatchesStrategicMerge: ['{a: b}', \"a: b\\nc: d\"]\npatches: [{patch: 'a: b'}]\ngenerators: [\"kind: X\\nname: y\"]\nconfigMapGenerator: [{name: a, literals: [x=../y]}]\nunknownField: [z]\n",
-		"app2/Kustomization":     "resources: [../app]\n",
+		"app/kustomization.yaml": "resources: [fleet-manifests.yaml, ../app2, ../app3]\npatchesStrategicMerge: ['{a: b}', \"a: b\\nc: d\"]\npatches: [{patch: 'a: b'}]\ngenerators: [\"kind: X\\nname: y\"]\nconfigMapGenerator: [{name: a, literals: [x=../y]}]\nunknownField: [z]\n",
+		"app2/Kustomization":     "resources: [../app3]\n",
+		"app3/Kustomization":     "namePrefix: x-\n",
 	})
 	got, err := kustomization.Closure(tree, "app/.")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"app/kustomization.yaml", "app2/Kustomization"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"app/kustomization.yaml", "app2/Kustomization", "app3/Kustomization"}, got); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }
@@ -85,15 +86,17 @@ func TestClosureRefuses(t *testing.T) {
 		"missing":            {"resources: [x.yaml]", kustomization.ReasonInvalid, "x.yaml, which does not exist"},
 		"folder for a file":  {"crds: [../x]", kustomization.ReasonInvalid, "../x, which does not exist"},
 		"folder without one": {"resources: [../x]", kustomization.ReasonInvalid, "x holds no kustomization.yaml"},
+		"cycle":              {"resources: [../back]", kustomization.ReasonInvalid, "back/kustomization.yaml refers to app, which refers back to it"},
+		"itself":             {"resources: [.]", kustomization.ReasonInvalid, "app/kustomization.yaml refers to app, which refers back to it"},
 		"no YAML":            {"resources: [", kustomization.ReasonInvalid, "app/kustomization.yaml does not parse"},
 		"wrong type":         {"resources: {a: b}", kustomization.ReasonInvalid, "app/kustomization.yaml does not parse"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := kustomization.Closure(files(map[string]string{"app/kustomization.yaml": test.text, "x/f": ""}), "app")
+			_, err := kustomization.Closure(files(map[string]string{"app/kustomization.yaml": test.text, "back/kustomization.yaml": "resources: [../app]", "x/f": ""}), "app")
 			if fault.ReasonOf(err) != test.wantReason || fault.ClassOf(err) != fault.Stalled {
 				t.Fatalf("got %v, want a stalled %s", err, test.wantReason)
 			}
-			if !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "app/kustomization.yaml") || strings.Contains(err.Error(), "secret") {
+			if !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "/kustomization.yaml") || strings.Contains(err.Error(), "secret") {
 				t.Errorf("error %q does not say %q and the file, or holds a secret", err, test.want)
 			}
 		})
