@@ -51,8 +51,9 @@ demo-down: ## Stop what a running demo started
 	@go run ./hack/demo -down
 
 .PHONY: bench
-bench: kube ## Print the figures of docs/benchmarks.md
-	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./pkg/bundle ./integrationtests/bench/...
+bench: kube ## Print the figures of docs/benchmarks.md, and write them to bin/bench.json
+	@mkdir -p bin
+	BENCH_JSON='$(CURDIR)/bin/bench.json' go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./pkg/bundle ./integrationtests/bench
 
 .PHONY: verify
 verify: ## Check generated files, modules, vet, lint, layers and docs

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,5 +150,36 @@ func BenchmarkIdle(b *testing.B) {
 func BenchmarkApply(b *testing.B) {
 	for b.Loop() {
 		measureApply(b, 200, size.runs)
+	}
+}
+
+func TestReadSettings(t *testing.T) {
+	for name, test := range map[string]struct {
+		env  map[string]string
+		want settings
+		bad  string
+	}{
+		"nothing said": {want: settings{runs: 7, bundles: 20, idle: time.Minute}},
+		"all said": {
+			env:  map[string]string{"BENCH_JSON": "x.json", "BENCH_RUNS": "2", "BENCH_BUNDLES": "5", "BENCH_IDLE": "10m"},
+			want: settings{json: "x.json", runs: 2, bundles: 5, idle: 10 * time.Minute},
+		},
+		"no number":     {env: map[string]string{"BENCH_RUNS": "many"}, bad: "BENCH_RUNS"},
+		"none":          {env: map[string]string{"BENCH_BUNDLES": "0"}, bad: "BENCH_BUNDLES"},
+		"no duration":   {env: map[string]string{"BENCH_IDLE": "10"}, bad: "BENCH_IDLE"},
+		"backward time": {env: map[string]string{"BENCH_IDLE": "-1s"}, bad: "BENCH_IDLE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := readSettings(func(key string) string { return test.env[key] })
+			if test.bad != "" {
+				if err == nil || !strings.Contains(err.Error(), test.bad) {
+					t.Errorf("got %v, want an error about %s", err, test.bad)
+				}
+				return
+			}
+			if err != nil || got != test.want {
+				t.Errorf("got %+v, %v, want %+v", got, err, test.want)
+			}
+		})
 	}
 }

@@ -2,12 +2,14 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/bench/report"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
+	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 )
 
 // fanOutResult is what a new GitRepo, and then a change of one of its bundles, took.
@@ -85,7 +87,7 @@ func (r *fanOutResult) leastToCreate() tally {
 		{theController, "patch", "clusters/status"}: r.members,
 		{theController, "patch", "gitrepos"}:        1, // the finalizer
 		{theController, "patch", "gitrepos/status"}: 1,
-		{theController, "create", "events"}: 1,
+		{theController, "create", "events"}:         1,
 	}
 }
 
@@ -97,7 +99,7 @@ func (r *fanOutResult) leastToChange() tally {
 		{theController, "create", "contents"}:       1,
 		{theController, "patch", "bundles/status"}:  1,
 		{theController, "patch", "gitrepos/status"}: 2, // the announcement and the commit
-		{theController, "create", "events"}: 1,
+		{theController, "create", "events"}:         1,
 	}
 }
 
@@ -144,9 +146,9 @@ func (r *fanOutResult) add(b *testing.B) {
 		report.Figure{Chapter: chapter, Name: what + ": all objects there", Value: r.objects.Seconds(), Unit: report.Seconds, Floor: floor},
 		report.Figure{Chapter: chapter, Name: what + ": the hub says ready", Value: r.ready.Seconds(), Unit: report.Seconds, Floor: floor},
 	)
-	created, changed := tallyOf(r.created), tallyOf(r.changed)
-	addWrites("hub writes for a new GitRepo", created, r.leastToCreate(), r.pairs())
-	addWrites("hub writes for a change of one bundle", changed, r.leastToChange(), r.members)
+	created := tallyOf(r.created)
+	addWrites("hub writes for a new GitRepo", r.created, r.leastToCreate(), r.pairs())
+	addWrites("hub writes for a change of one bundle", r.changed, r.leastToChange(), r.members)
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(r.objects.Seconds(), "s")
 	b.ReportMetric(float64(created[createDeployment]), "creates")
@@ -156,7 +158,8 @@ func (r *fanOutResult) add(b *testing.B) {
 	}
 }
 
-func addWrites(chapter string, counts, least tally, pairs int) {
+func addWrites(chapter string, list []writes.Write, least tally, pairs int) {
+	counts := tallyOf(list)
 	for _, what := range kinds(counts, least) {
 		figure := report.Figure{Chapter: chapter, Name: what.String(), Value: float64(counts[what]), Floor: new(float64(least[what]))}
 		if what == createDeployment || what == patchDeployment {
@@ -164,9 +167,16 @@ func addWrites(chapter string, counts, least tally, pairs int) {
 		}
 		sheet.Add(figure)
 	}
+	refused := 0
+	for _, write := range list {
+		if !writes.CarriedOut(write.Request) {
+			refused++
+		}
+	}
 	total, floor := float64(counts.total()), float64(least.total())
 	sheet.Add(
 		report.Figure{Chapter: chapter, Name: "all", Value: total, Floor: new(floor)},
+		report.Figure{Chapter: chapter, Name: "of them refused", Value: float64(refused), Floor: new(0.0)},
 		report.Figure{Chapter: chapter, Name: "agents' statuses for each pair", Value: float64(counts[reportDeployment]) / float64(pairs), Floor: new(1.0)},
 		report.Figure{Chapter: chapter, Name: "all for each pair", Value: total / float64(pairs), Floor: new(floor / float64(pairs))},
 	)
@@ -176,5 +186,54 @@ func addWrites(chapter string, counts, least tally, pairs int) {
 func TestFanOut(t *testing.T) {
 	for _, fault := range getWorld(t).fanOut(t, 3).check() {
 		t.Error(fault)
+	}
+}
+
+// What check is there to find, it finds.
+func TestFanOutCheck(t *testing.T) {
+	write := func(k kind, name string) writes.Write {
+		user := "system:serviceaccount:" + stack.SystemNamespace + ":fleet-controller"
+		if k.who == theAgents {
+			user = "system:fleet:cluster-a:b"
+		}
+		resource, subresource, _ := strings.Cut(k.what, "/")
+		return writes.Write{
+			Request: writes.Request{Verb: k.verb, Group: "fleet.cattle.io", Resource: resource, Subresource: subresource, Code: 200},
+			User:    user, Name: name,
+		}
+	}
+	times := func(n int, w writes.Write) []writes.Write { return slices.Repeat([]writes.Write{w}, n) }
+	for name, test := range map[string]struct {
+		spoil func(r *fanOutResult)
+		want  string
+	}{
+		"as it must be": {func(*fanOutResult) {}, ""},
+		"one create too many": {func(r *fanOutResult) { r.created = append(r.created, write(createDeployment, "two")) },
+			"new GitRepo: 5 times controller: create bundledeployments, want 4"},
+		"created in two writes": {func(r *fanOutResult) { r.created = append(r.created, write(patchDeployment, "two")) },
+			"new GitRepo: 1 times controller: patch bundledeployments, want 0"},
+		"changed on one member only": {func(r *fanOutResult) { r.changed = r.changed[1:] },
+			"change: 1 times controller: patch bundledeployments, want 2"},
+		"agents chatter": {func(r *fanOutResult) { r.changed = append(r.changed, times(5, write(reportDeployment, "one"))...) },
+			"change: agents report 7 times on 2 deployments"},
+		"agents are mute": {func(r *fanOutResult) { r.created = r.created[:4] },
+			"new GitRepo: agents report 0 times on 4 deployments"},
+		"an unchanged bundle is written": {
+			func(r *fanOutResult) {
+				r.changed = append(r.changed, write(kind{theController, "patch", "bundles/status"}, "two"))
+			},
+			"change of one: system:serviceaccount:cattle-fleet-system:fleet-controller: patch fleet.cattle.io/bundles/status 200 /two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := &fanOutResult{
+				bundles: 2, members: 2, bundle: "one",
+				created: slices.Concat(times(4, write(createDeployment, "one")), times(4, write(reportDeployment, "one"))),
+				changed: slices.Concat(times(2, write(patchDeployment, "one")), times(2, write(reportDeployment, "one"))),
+			}
+			test.spoil(result)
+			if got := strings.Join(result.check(), "; "); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }

@@ -25,7 +25,8 @@ type gitWitness struct {
 	named map[string]time.Time
 }
 
-var commitID = regexp.MustCompile(`[0-9a-f]{40}`)
+// commitID is a reference's, which stands before its name; the length of its line may stand before it.
+var commitID = regexp.MustCompile(`([0-9a-f]{40})[ \n]`)
 
 func witness(target string) (*gitWitness, error) {
 	address, err := url.Parse(target)
@@ -57,9 +58,9 @@ func (g *gitWitness) note(response *http.Response) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	for _, id := range commitID.FindAll(answer, -1) {
-		if _, known := g.named[string(id)]; !known {
-			g.named[string(id)] = now
+	for _, id := range commitID.FindAllSubmatch(answer, -1) {
+		if _, known := g.named[string(id[1])]; !known {
+			g.named[string(id[1])] = now
 		}
 	}
 	return nil
@@ -78,3 +79,37 @@ func (g *gitWitness) seen(t testing.TB, commit string) time.Time {
 }
 
 func (g *gitWitness) close() { g.server.Close() }
+
+func TestWitness(t *testing.T) {
+	commit := strings.Repeat("ab", 20)
+	answer := "0000"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	defer server.Close()
+	g, err := witness(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	ask := func() {
+		t.Helper()
+		response, err := http.Get(g.through(server.URL + "/x.git"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if got, err := io.ReadAll(response.Body); err != nil || string(got) != answer {
+			t.Errorf("passed on %q, %v, want %q", got, err, answer)
+		}
+	}
+	ask()
+	if len(g.named) != 0 {
+		t.Errorf("noted %v", g.named)
+	}
+	answer = "003d" + commit + " refs/heads/master\n"
+	ask()
+	first := g.seen(t, commit)
+	ask()
+	if again := g.seen(t, commit); !again.Equal(first) {
+		t.Errorf("first seen at %s, then at %s", first, again)
+	}
+}
