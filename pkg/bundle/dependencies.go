@@ -26,8 +26,8 @@ type dependency struct {
 	Repository string `json:"repository"`
 }
 
-// addDependencies brings along what a chart depends on and does not hold. A chart without a repository
-// for a dependency is left as it is: rendering says what is missing.
+// addDependencies brings along what a chart depends on and does not hold. A dependency without a repository
+// must be there: Helm's library would deploy the chart without it and say nothing.
 func (b *builder) addDependencies(ctx context.Context, root string, depth int) error {
 	if depth > maxDependencyDepth {
 		return fault.New(fault.Stalled, ReasonChart, "%s: the chart's dependencies go round in circles", path.Join(b.dir, root))
@@ -47,8 +47,11 @@ func (b *builder) addDependencies(ctx context.Context, root string, depth int) e
 		return err
 	}
 	for _, wanted := range meta.Dependencies {
-		if wanted.Repository == "" || b.holds(root, wanted) {
+		if b.holds(root, wanted) {
 			continue
+		}
+		if wanted.Repository == "" {
+			return missingDependency(path.Join(b.dir, root), wanted)
 		}
 		wanted.Version = locked(wanted, lock.Dependencies)
 		if err := b.addDependency(ctx, root, wanted, depth); err != nil {
@@ -70,12 +73,20 @@ func (b *builder) chartMeta(name string) (chartMeta, error) {
 	return meta, nil
 }
 
-// holds says that the chart has the dependency in its charts folder, unpacked or as an archive.
+func missingDependency(chart string, wanted dependency) error {
+	return fault.New(fault.Stalled, ReasonChart, "the chart in %s depends on %s, which is not in its charts folder, and names no repository for it", chart, wanted.Name)
+}
+
+// holds says that the chart has the dependency in its charts folder, unpacked or as an archive. The folder
+// may have another name than the chart in it.
 func (b *builder) holds(root string, wanted dependency) bool {
 	unpacked := path.Join(root, "charts", wanted.Name) + "/"
 	packed := path.Join(root, "charts", wanted.Name) + "-"
 	for _, file := range b.files {
 		if strings.HasPrefix(file.Name, unpacked) {
+			return true
+		}
+		if path.Base(file.Name) == "Chart.yaml" && path.Dir(path.Dir(file.Name)) == path.Join(root, "charts") && chartName(file.Data) == wanted.Name {
 			return true
 		}
 		version, isArchive := strings.CutSuffix(strings.TrimPrefix(file.Name, packed), ".tgz")
@@ -86,6 +97,17 @@ func (b *builder) holds(root string, wanted dependency) bool {
 		}
 	}
 	return false
+}
+
+// chartName returns the name in a Chart.yaml, or "" where there is none to read.
+func chartName(data []byte) string {
+	var meta struct {
+		Name string `json:"name"`
+	}
+	if err := yaml.Unmarshal(data, &meta); err != nil {
+		return ""
+	}
+	return meta.Name
 }
 
 // locked returns the version that Chart.lock chose, when it still fits what Chart.yaml asks for.
@@ -141,11 +163,13 @@ func (b *builder) addLocal(ctx context.Context, from, to string, depth int) erro
 		return err
 	}
 	for _, wanted := range meta.Dependencies {
-		local, isFile := strings.CutPrefix(wanted.Repository, "file://")
-		if wanted.Repository == "" || b.holds(to, wanted) {
+		if b.holds(to, wanted) {
 			continue
 		}
-		if isFile {
+		if wanted.Repository == "" {
+			return missingDependency(from, wanted)
+		}
+		if local, isFile := strings.CutPrefix(wanted.Repository, "file://"); isFile {
 			// Relative to where the chart is in the repository, not to its copy.
 			full, err := tree.Clean(path.Join(from, local))
 			if err != nil {

@@ -37,10 +37,26 @@ func Read(ctx context.Context, files fs.FS, req Request, charts Charts) (*Result
 	}
 	result := r.result
 	if len(result.Bundles) == 0 && len(result.Failed) == 0 {
-		return nil, fault.New(fault.Stalled, ReasonNoBundles, "no bundle in %s: a bundle is a folder with fleet.yaml, or with YAML files below a path", r.places())
+		return nil, r.noBundles(candidates)
 	}
 	slices.SortFunc(result.Bundles, func(a, b Bundle) int { return strings.Compare(a.Object.Name, b.Object.Name) })
 	return result, result.Err()
+}
+
+// noBundles says what is missing: folders that could be bundles have nothing to deploy, or there are none.
+func (r *reader) noBundles(candidates []candidate) error {
+	if len(candidates) == 0 {
+		return fault.New(fault.Stalled, ReasonNoBundles, "no bundle in %s: a bundle is a folder with fleet.yaml, or with YAML files below a path", r.places())
+	}
+	const shown = 5
+	var empty []string
+	for _, c := range candidates[:min(shown, len(candidates))] {
+		empty = append(empty, c.dir)
+	}
+	if more := len(candidates) - shown; more > 0 {
+		empty = append(empty, fmt.Sprintf("%d more", more))
+	}
+	return fault.New(fault.Stalled, ReasonNoBundles, "no bundle in %s: there are no files to deploy in %s, or .fleetignore leaves all of them out", r.places(), strings.Join(empty, ", "))
 }
 
 type reader struct {

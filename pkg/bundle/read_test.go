@@ -168,8 +168,12 @@ func TestReadFailures(t *testing.T) {
 		"missing values file":             {files: map[string]string{"app/fleet.yaml": "helm: {valuesFiles: [no.yaml]}", "app/a.yaml": ""}, wantReason: ReasonValuesFile, wantText: []string{"app/no.yaml"}},
 		"missing values file of a target": {files: map[string]string{"app/fleet.yaml": "targetCustomizations: [{name: x, helm: {valuesFiles: [v/no.yaml]}}]", "app/a.yaml": ""}, wantReason: ReasonValuesFile, wantText: []string{"v/no.yaml"}},
 		"values file outside":             {files: map[string]string{"app/fleet.yaml": "helm: {valuesFiles: [../../etc/passwd]}", "app/a.yaml": ""}, wantReason: ReasonValuesFile, wantText: []string{"outside the repository"}},
-		"values file no mapping":          {files: map[string]string{"app/fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "app/v.yaml": "- a"}, wantReason: ReasonValuesFile, wantText: []string{"app/v.yaml"}},
-		"link out of the repository":      {files: map[string]string{"app/a.yaml": "-> ../../etc/passwd", "app/fleet.yaml": "{}"}, wantReason: tree.ReasonLeaves, wantText: []string{"app/a.yaml"}},
+		"values file no mapping":          {files: map[string]string{"app/fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "app/v.yaml": "- a"}, wantReason: ReasonValuesFile, wantText: []string{"app/v.yaml: want a mapping of values, got a list"}},
+		"values file with a template":     {files: map[string]string{"app/fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "app/v.yaml": "a: {{ .Values.b }}"}, wantReason: ReasonValuesFile, wantText: []string{"app/v.yaml: not YAML: a mapping is used as a key; quote texts"}},
+		"values file that is no YAML":     {files: map[string]string{"app/fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "app/v.yaml": "a: [1"}, wantReason: ReasonValuesFile, wantText: []string{"app/v.yaml: not YAML: line 1"}},
+		"missing dependency":              {files: map[string]string{"app/fleet.yaml": "{}", "app/Chart.yaml": "name: x\nversion: 1.0.0\ndependencies: [{name: sub, version: 1.0.0}]"}, wantReason: ReasonChart, wantText: []string{"the chart in app depends on sub, which is not in its charts folder"}},
+		"missing dependency further in":   {files: map[string]string{"app/fleet.yaml": "{}", "app/Chart.yaml": "name: x\nversion: 1.0.0\ndependencies: [{name: lib, repository: 'file://lib'}]", "app/lib/Chart.yaml": "name: lib\nversion: 1.0.0\ndependencies: [{name: sub}]"}, wantReason: ReasonChart, wantText: []string{"the chart in app/lib depends on sub"}},
+		"link out of the repository":      {files: map[string]string{"app/a.yaml": "-> ../../etc/passwd", "app/fleet.yaml": "{}"}, wantReason: tree.ReasonLeaves, wantText: []string{"in app: app/a.yaml: the link app/a.yaml leads out of the repository"}},
 		"absolute link":                   {files: map[string]string{"app/a.yaml": "-> /etc/passwd", "app/fleet.yaml": "{}"}, wantReason: tree.ReasonLeaves, wantText: []string{"/etc/passwd"}},
 		"link to nothing":                 {files: map[string]string{"app/a.yaml": "-> b.yaml", "app/fleet.yaml": "{}"}, wantReason: tree.ReasonBrokenLink, wantText: []string{"app/a.yaml"}},
 		"fleet.yaml is a link to nothing": {files: map[string]string{"app/fleet.yaml": "-> nope", "app/a.yaml": ""}, wantReason: tree.ReasonBrokenLink, wantText: []string{"app/fleet.yaml"}},
@@ -240,6 +244,15 @@ func TestReadUnmatchedPaths(t *testing.T) {
 	} {
 		if result, err := Read(t.Context(), files, req, nil); result != nil || fault.ClassOf(err) != fault.Stalled {
 			t.Errorf("%s: got %v, %v, want no result and a Stalled error", name, result, err)
+		}
+	}
+	for name, files := range map[string]map[string]string{
+		"only fleet.yaml":    {"app/fleet.yaml": "{}"},
+		"everything ignored": {"app/.fleetignore": "*", "app/fleet.yaml": "{}", "app/a.yaml": ""},
+	} {
+		_, err := Read(t.Context(), repo(files), Request{Name: "r"}, nil)
+		if fault.ReasonOf(err) != ReasonNoBundles || !strings.Contains(err.Error(), "there are no files to deploy in app, or .fleetignore") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if _, err := Read(t.Context(), fstest.MapFS{}, Request{Name: "r"}, nil); fault.ReasonOf(err) != ReasonNoBundles {
@@ -399,7 +412,8 @@ func TestReadCharts(t *testing.T) {
 	}}
 	files := repo(map[string]string{
 		"app/fleet.yaml":              "helm: {repo: 'https://c.test', chart: web, version: ~1}\ntargetCustomizations:\n- {name: old, clusterName: o, helm: {version: 1.0.0}}\n- {name: same, clusterName: s, helm: {values: {a: 1}}}",
-		"own/Chart.yaml":              "name: own\nversion: 0.1.0\ndependencies:\n- {name: locked, version: ^3, repository: 'https://c.test'}\n- {name: lib, version: '*', repository: 'file://../lib'}\n- {name: here, version: '1', repository: 'https://c.test'}\n- {name: packed, version: '1', repository: 'https://c.test'}",
+		"own/Chart.yaml":              "name: own\nversion: 0.1.0\ndependencies:\n- {name: locked, version: ^3, repository: 'https://c.test'}\n- {name: lib, version: '*', repository: 'file://../lib'}\n- {name: here, version: '1', repository: 'https://c.test'}\n- {name: packed, version: '1', repository: 'https://c.test'}\n- {name: elsewhere, version: '1'}",
+		"own/charts/dir/Chart.yaml":   "name: elsewhere\nversion: 1.0.0",
 		"own/Chart.lock":              "dependencies: [{name: locked, version: 3.0.1, repository: 'https://c.test'}]",
 		"own/charts/here/x":           "x",
 		"own/charts/packed-1.0.0.tgz": "x",
@@ -414,7 +428,7 @@ func TestReadCharts(t *testing.T) {
 	oldest := ChartFolder(&fleet.HelmOptions{Repo: "https://c.test", Chart: "web", Version: "1.0.0"})
 	want := map[string][]string{
 		"r-app": {newest + "/web/Chart.yaml", newest + "/web/templates/a.yaml", oldest + "/web/Chart.yaml", oldest + "/web/charts/dep-2.1.0.tgz"},
-		"r-own": {"Chart.lock", "Chart.yaml", "charts/here/x", "charts/lib/Chart.yaml", "charts/lib/charts/deeper/Chart.yaml", "charts/locked-3.0.1.tgz", "charts/packed-1.0.0.tgz"},
+		"r-own": {"Chart.lock", "Chart.yaml", "charts/dir/Chart.yaml", "charts/here/x", "charts/lib/Chart.yaml", "charts/lib/charts/deeper/Chart.yaml", "charts/locked-3.0.1.tgz", "charts/packed-1.0.0.tgz"},
 	}
 	slices.Sort(want["r-app"])
 	got := map[string][]string{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
@@ -77,11 +78,28 @@ func (b *builder) readValues(name string) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read values file: %w", err)
 	}
-	var values map[string]any
-	if err := yaml.Unmarshal(data, &values); err != nil {
-		return nil, fault.New(fault.Stalled, ReasonValuesFile, "%s: not a mapping of values in YAML: %w", full, err)
+	values, err := parseValues(data)
+	if err != nil {
+		return nil, fault.New(fault.Stalled, ReasonValuesFile, "%s: %w", full, err)
 	}
 	b.valuesFiles[path.Clean(name)] = true
+	return values, nil
+}
+
+// parseValues reads a values file; an empty one has no values.
+func parseValues(data []byte) (map[string]any, error) {
+	var content any
+	if err := yaml.Unmarshal(data, &content); err != nil {
+		if strings.Contains(err.Error(), "invalid map key") {
+			// The reader's message shows how it stores mappings, which helps nobody.
+			return nil, errors.New("not YAML: a mapping is used as a key; quote texts that start with a brace, and note that values files are no templates of Helm's")
+		}
+		return nil, fmt.Errorf("not YAML: %s", strings.TrimPrefix(err.Error(), "error converting YAML to JSON: yaml: "))
+	}
+	values, isMapping := content.(map[string]any)
+	if !isMapping && content != nil {
+		return nil, errors.New("want a mapping of values, got a list or a single value")
+	}
 	return values, nil
 }
 

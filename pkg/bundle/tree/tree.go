@@ -100,6 +100,10 @@ func (t *Tree) follow(name, link, rest string) (string, error) {
 
 // unnamed replaces the path in a file system's error by the one that was asked for.
 func unnamed(name string, err error) error {
+	var named *fault.Error
+	if errors.As(err, &named) {
+		return err
+	}
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {
 		err = pathError.Err
