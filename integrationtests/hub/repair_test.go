@@ -319,3 +319,16 @@ func isReady(repo *fleet.GitRepo) error {
 	}
 	return nil
 }
+
+// A folder that moves to where its Bundle cannot be stored takes nothing away from where it was.
+func TestNothingIsPrunedWhileSomethingFails(t *testing.T) {
+	d := deployOne(t, func(s *fleet.GitRepoSpec) { s.Paths = []string{"app", "new"} })
+	d.h.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "app-new-chart"}})
+	d.h.commit(d.repo, map[string]string{"app/fleet.yaml": "name: moved\n", "new/chart/one.yaml": fmt.Sprintf(configMap, "x"), "new/chart/fleet.yaml": "helm: {values: {a: b}}\n"})
+	d.failsWith("Secret of its own name")
+	if err := d.h.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "app-new-chart"}}); err != nil {
+		t.Fatal(err)
+	}
+	d.h.waitDeployments("app-app", d.namespace)
+	d.h.waitDeployments("moved", d.namespace, "dev")
+}
