@@ -65,6 +65,58 @@ func TestRenderKeepsGoing(t *testing.T) {
 	}
 }
 
+// A cluster that fails leaves no file, and a bundle that was not asked for no error.
+func TestRenderLeavesOut(t *testing.T) {
+	files := shop()
+	files["web/fleet.yaml"] = strings.Replace(files["web/fleet.yaml"], ".ClusterLabels.env", ".ClusterLabels.missing", 1)
+	files["good/fleet.yaml"], files["good/one.yaml"] = "{}", configMap
+	files["broken/fleet.yaml"] = "helm: [\n"
+	repository(t, files)
+	out := t.TempDir()
+	got := runWith(t, session.Environment{}, "", "render", "--name", "shop", "--clusters", "../clusters.yaml", "--output-dir", out)
+	if _, err := os.Stat(filepath.Join(out, "fleet-local", "prod", "shop-web.yaml")); got.code != 1 || !os.IsNotExist(err) {
+		t.Errorf("exit code %d, file of a cluster that failed: %v", got.code, err)
+	}
+	if _, err := os.Stat(filepath.Join(out, "fleet-local", "dev", "shop-web.yaml")); err != nil {
+		t.Error(err)
+	}
+	want := "fleet-local/dev shop-good ConfigMap one\nfleet-local/prod shop-good ConfigMap one\nfleet-local/test shop-good ConfigMap one\n"
+	for _, bundle := range []string{"shop-good", "good", "good/"} {
+		if got := mustRun(t, "render", "--name", "shop", "--clusters", "../clusters.yaml", "--bundle", bundle, "-o", "name"); got != want {
+			t.Errorf("--bundle %s: got\n%swant\n%s", bundle, got, want)
+		}
+	}
+	got = runWith(t, session.Environment{}, "", "render", "--clusters", "../clusters.yaml", "--bundle", "broken")
+	if got.code != 1 || strings.Contains(got.errOut, "reach none") {
+		t.Errorf("a broken bundle: exit code %d\n%s", got.code, got.errOut)
+	}
+}
+
+// What fails on one cluster is said by target, and the others are printed.
+func TestTargetKeepsGoing(t *testing.T) {
+	repository(t, map[string]string{
+		"app/fleet.yaml": "overrideTargets: [{clusterSelector: {}}]\nhelm: {values: {a: '${ if eq .ClusterName \"prod\" }${ fail \"not here\" }${ end }'}}\n", "app/one.yaml": configMap,
+	})
+	bundles := mustRun(t, "apply", "shop", "app", "-o", "-")
+	got := runWith(t, session.Environment{}, bundles, "target", "-b", "-", "--clusters", "../clusters.yaml")
+	if got.code != 1 || strings.Count(got.out, "kind: BundleDeployment") != 2 || !strings.Contains(got.errOut, "on cluster fleet-local/prod: render values: a: ") {
+		t.Errorf("exit code %d\n%s\n%s", got.code, got.out, got.errOut)
+	}
+}
+
+func TestExplainHeldBack(t *testing.T) {
+	files := shop()
+	files["web/fleet.yaml"] = strings.Replace(files["web/fleet.yaml"], ".ClusterLabels.env", ".ClusterLabels.missing", 1)
+	repository(t, files)
+	got := mustRun(t, "explain", "--clusters", "../clusters.yaml")
+	if want := "  Cluster fleet-local/prod: held back by an error, although \"all\" reaches it, with the customization \"production\"\n    ERROR render values: color: "; !strings.Contains(got, want) {
+		t.Errorf("explanation lacks %q:\n%s", want, got)
+	}
+	if text := mustRun(t, "explain", "--clusters", "../clusters.yaml", "--cluster", "prod", "-o", "json"); !strings.Contains(text, `"deployed": false`) {
+		t.Errorf("a cluster that is held back counts as deployed:\n%s", text)
+	}
+}
+
 func TestRenderWithAGitRepo(t *testing.T) {
 	files := shop()
 	files["gitrepo.yaml"] = "apiVersion: fleet.cattle.io/v1alpha1\nkind: GitRepo\nmetadata: {name: mine, namespace: ws}\nspec: {paths: [web], targets: [{clusterSelector: {matchLabels: {env: dev}}}]}\n"
@@ -146,6 +198,70 @@ func TestDiff(t *testing.T) {
 	writeFile(t, ".", "raw/fleet.yaml", "helm: [")
 	if got := run("--local"); got.code != 2 {
 		t.Errorf("a tree that cannot be read gives exit code %d, want 2", got.code)
+	}
+}
+
+// What was wrong before neither fails a diff nor hides what mends it; what is wrong now removes nothing.
+func TestDiffOfBrokenBundles(t *testing.T) {
+	files := shop()
+	files["web/fleet.yaml"] = "helm: {values: {color: '${ .ClusterLabels.env', password: x}}\n"
+	files["broken/fleet.yaml"], files["broken/one.yaml"] = "helm: [\n", configMap
+	files["good/fleet.yaml"], files["good/two.yaml"] = "name: odd\n", strings.Replace(configMap, "one", "two", 1)
+	repository(t, files)
+	commit(t, "first")
+	run := func() outcome {
+		return runWith(t, session.Environment{}, "", "diff", "--local", "--name", "shop", "--clusters", "../clusters.yaml", "--cluster", "dev")
+	}
+	writeFile(t, ".", "good/two.yaml", strings.Replace(configMap, "one", "three", 1))
+	writeFile(t, ".", "broken/fleet.yaml", "{}\n")
+	got := run()
+	if got.code != 1 || !strings.Contains(got.out, "Bundle odd on fleet-local/dev: changes\n") || !strings.Contains(got.out, "Bundle shop-broken on fleet-local/dev: is deployed\n") ||
+		!strings.Contains(got.errOut, "does not render, before as after") || !strings.Contains(got.errOut, "warning: HEAD: bundle shop-broken") {
+		t.Errorf("broken before: exit code %d\n%s\n%s", got.code, got.out, got.errOut)
+	}
+	writeFile(t, ".", "web/fleet.yaml", "helm: {values: {color: red, password: x}}\n")
+	if got := run(); got.code != 1 || !strings.Contains(got.out, "Bundle shop-web on fleet-local/dev: renders now, and did not before\n") || !strings.Contains(got.out, "+  color: red\n") {
+		t.Errorf("mended: exit code %d\n%s\n%s", got.code, got.out, got.errOut)
+	}
+	commit(t, "second")
+	writeFile(t, ".", "good/fleet.yaml", "name: [\n")
+	if got := run(); got.code != 2 || got.out != "" {
+		t.Errorf("broken now: exit code %d\n%s\n%s", got.code, got.out, got.errOut)
+	}
+}
+
+// Findings of rendering name the file and the line, also in charts and Kustomize bases.
+func TestLintPlaces(t *testing.T) {
+	chart := "apiVersion: v2\nname: c\nversion: 1.0.0\n"
+	repository(t, map[string]string{
+		"raw/one.yaml": configMap + "---\na: b\n\tc: d\n", "raw/fleet.yaml": "{}",
+		"nokind/two.yaml": configMap + "---\nnote: x\n", "nokind/fleet.yaml": "{}",
+		"chart/charts/in/Chart.yaml": chart, "chart/charts/in/templates/a.yaml": "\n{{ fail \"no\" }}", "chart/fleet.yaml": "helm: {chart: charts/in}",
+		"yaml/Chart.yaml": chart, "yaml/templates/b.yaml": "a: b\n c: d\n", "yaml/fleet.yaml": "{}",
+		"over/fleet.yaml": "{}", "over/kustomization.yaml": "resources: [../base]\n", "base/kustomization.yaml": "resorces: []\n",
+		"values/fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "values/v.yaml": "- a\n",
+		"a/fleet.yaml": "dependsOn: [{name: r-b}, {name: other}]", "a/one.yaml": configMap,
+		"b/fleet.yaml": "labels: {x: y}\ndependsOn: [{name: r-a}, {selector: {matchLabels: {x: y}}}]", "b/one.yaml": configMap,
+		"c/fleet.yaml": "dependsOn: [{name: r-a}]", "c/one.yaml": configMap,
+		"d/fleet.yaml": "dependsOn: [{name: r-d}]", "d/one.yaml": configMap,
+	})
+	got := runWith(t, session.Environment{}, "", "lint", "--name", "r", "--clusters", "../clusters.yaml", "-p", "*").out
+	for _, want := range []string{
+		"raw/one.yaml:7:1: error: render bundle r-raw: one.yaml, document 2 (line 6): not YAML: line 7: ",
+		"nokind/two.yaml:6:1: error: render bundle r-nokind: ",
+		"chart/charts/in/templates/a.yaml:2:1: error: render bundle r-chart: ",
+		"yaml/templates/b.yaml: error: render bundle r-yaml: ",
+		"base/kustomization.yaml: error: render bundle r-over: .kustomize/base/kustomization.yaml: ",
+		"values/v.yaml: error: values/v.yaml: want a mapping of values",
+		"a/fleet.yaml: warning: dependsOn goes round in a circle, so none of these bundles is ever deployed: r-a waits for r-b waits for r-a (dependency-cycle)\n",
+		"d/fleet.yaml: warning: dependsOn goes round in a circle, so none of these bundles is ever deployed: r-d waits for r-d (dependency-cycle)\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("findings lack %q:\n%s", want, got)
+		}
+	}
+	if cycles := strings.Count(got, "(dependency-cycle)"); cycles != 2 {
+		t.Errorf("%d circles, want 2:\n%s", cycles, got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
@@ -48,6 +49,9 @@ func run(ctx context.Context, s *session.Session, f *flags, args []string) error
 	name, paths := "", []string(nil)
 	if len(args) > 0 {
 		name, paths = args[0], args[1:]
+	}
+	if problems := validation.IsValidLabelValue(name); len(problems) > 0 {
+		return session.Usage("NAME %q becomes a label of every Bundle and cannot be one: at most 63 letters, digits, dashes, dots and underscores", name)
 	}
 	if err := f.check(paths); err != nil {
 		return err

@@ -51,6 +51,10 @@ type comparison struct {
 	ctx           context.Context
 	before, after *project.Renderer
 	from, to      map[pairKey]project.Pair
+	// complete says that everything could be read now. Else the hub would remove nothing.
+	complete bool
+	// warn tells what keeps no change from being shown.
+	warn func(format string, args ...any)
 }
 
 // changes returns the changes, clusters with the same one together. The error is about pairs that do not
@@ -109,13 +113,17 @@ func (c *comparison) compare(key pairKey) (*change, error) {
 	if was && is && before.Err == nil && after.Err == nil && before.DeploymentID == after.DeploymentID {
 		return nil, nil
 	}
-	old, err := objectsOf(c.ctx, c.before, before, was)
-	if err != nil {
-		return nil, fmt.Errorf("before: %w", err)
+	if !is && !c.complete {
+		return nil, nil
 	}
+	old, oldErr := objectsOf(c.ctx, c.before, before, was)
 	now, err := objectsOf(c.ctx, c.after, after, is)
-	if err != nil {
-		return nil, fmt.Errorf("after: %w", err)
+	switch {
+	case err != nil && oldErr != nil && err.Error() == oldErr.Error():
+		c.warn("bundle %s on cluster %s does not render, before as after: %v", key.bundle, key.cluster, err)
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
 	objects, err := compareObjects(old, now)
 	if err != nil {
@@ -127,6 +135,8 @@ func (c *comparison) compare(key pairKey) (*change, error) {
 		found.What = "is deployed"
 	case !is:
 		found.What = "is removed"
+	case oldErr != nil:
+		found.What = "renders now, and did not before"
 	case len(objects) > 0:
 		found.What = "changes"
 	default:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -93,7 +92,13 @@ func (f *diffFlags) run(ctx context.Context, s *session.Session, dir string) (bo
 	if before == nil || after == nil {
 		return false, errors.Join(beforeErr, afterErr)
 	}
-	comparison := &comparison{ctx: ctx, before: f.project.Renderer(), after: f.project.Renderer()}
+	if err := f.project.CheckBundles(before, after); err != nil {
+		return false, err
+	}
+	comparison := &comparison{
+		ctx: ctx, before: f.project.Renderer(), after: f.project.Renderer(),
+		complete: after.Complete(), warn: s.Warn,
+	}
 	for _, one := range []struct {
 		result *bundle.Result
 		into   *map[pairKey]project.Pair
@@ -109,7 +114,11 @@ func (f *diffFlags) run(ctx context.Context, s *session.Session, dir string) (bo
 	if err := report.Print(s, f.format, shown, shown.text); err != nil {
 		return false, err
 	}
-	return len(changes) > 0, errors.Join(beforeErr, afterErr, compareErr)
+	// What was wrong before is no news, and what mends it must not fail for it.
+	if beforeErr != nil {
+		s.Warn("%v", beforeErr)
+	}
+	return len(changes) > 0, errors.Join(afterErr, compareErr)
 }
 
 // read reads a tree. With a result, the error is about bundles that are missing in it.
@@ -132,6 +141,9 @@ func (f *diffFlags) versions(dir string) (from, to version, err error) {
 	case len(refs) == 0:
 		refs = []string{"HEAD"}
 	}
+	if _, err := project.Folder(dir); err != nil {
+		return from, to, err
+	}
 	if from, err = committed(dir, refs[0]); err != nil {
 		return from, to, err
 	}
@@ -139,7 +151,8 @@ func (f *diffFlags) versions(dir string) (from, to version, err error) {
 		to, err = committed(dir, refs[1])
 		return from, to, err
 	}
-	return from, version{name: "working tree", files: os.DirFS(dir)}, nil
+	files, err := project.Folder(dir)
+	return from, version{name: "working tree", files: files}, err
 }
 
 // committed returns what a folder of the checkout holds at a revision.

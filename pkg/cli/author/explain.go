@@ -39,7 +39,8 @@ type clusterExplanation struct {
 	Groups   []string `json:"groups,omitempty"`
 	Deployed bool     `json:"deployed"`
 	// Why says in a sentence why it is deployed or not.
-	Why     string    `json:"why"`
+	Why string `json:"why"`
+	// Error is why its options cannot be made; then it is reached and keeps what it has.
 	Error   string    `json:"error,omitempty"`
 	Targets []verdict `json:"targets"`
 	Options []origin  `json:"options,omitempty"`
@@ -125,7 +126,7 @@ func explainBundle(made bundle.Bundle, known inventory.Inventory) (bundleExplana
 		if targeted, ok := reached[info.Key()]; ok {
 			one.Options = origins(&made.Object.Spec, targeted)
 			if targeted.Err != nil {
-				one.Error = targeted.Err.Error()
+				one.Deployed, one.Error = false, targeted.Err.Error()
 			}
 		}
 		explained.Clusters = append(explained.Clusters, one)
@@ -174,10 +175,13 @@ func (r explainReport) text() string {
 
 func (c clusterExplanation) write(out *strings.Builder) {
 	state := "not deployed"
-	if c.Deployed {
+	switch {
+	case c.Deployed:
 		state = "deployed"
+	case c.Error != "":
+		state = "held back by an error"
 	}
-	fmt.Fprintf(out, "  Cluster %s: %s, because %s\n", c.Cluster, state, c.Why)
+	fmt.Fprintf(out, "  Cluster %s: %s, %s %s\n", c.Cluster, state, c.conjunction(), c.Why)
 	if c.Error != "" {
 		fmt.Fprintf(out, "    ERROR %s\n", c.Error)
 	}
@@ -187,6 +191,14 @@ func (c clusterExplanation) write(out *strings.Builder) {
 	for _, option := range c.Options {
 		fmt.Fprintf(out, "    option        %s = %s  (%s)\n", option.Path, option.Value, option.From)
 	}
+}
+
+// conjunction joins the state and the reason why the cluster is reached or not.
+func (c clusterExplanation) conjunction() string {
+	if c.Error != "" {
+		return "although"
+	}
+	return "because"
 }
 
 func (v verdict) text() string {

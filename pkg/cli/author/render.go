@@ -75,9 +75,16 @@ func load(ctx context.Context, s *session.Session, flags *project.Flags, dir str
 	if err != nil {
 		return nil, err
 	}
-	result, readErr := flags.Read(ctx, s, os.DirFS(dir), request)
+	files, err := project.Folder(dir)
+	if err != nil {
+		return nil, err
+	}
+	result, readErr := flags.Read(ctx, s, files, request)
 	if result == nil {
 		return nil, readErr
+	}
+	if err := flags.CheckBundles(result); err != nil {
+		return nil, err
 	}
 	for _, warning := range result.Warnings {
 		s.Warn("%s", warning)
@@ -103,7 +110,7 @@ func (f *renderFlags) run(ctx context.Context, s *session.Session, dir string) e
 	if loaded == nil {
 		return readErr
 	}
-	if len(loaded.pairs) == 0 {
+	if len(loaded.pairs) == 0 && len(loaded.result.Bundles) > 0 {
 		s.Say("The bundles reach none of the %d clusters; `fleet explain` says why.", len(loaded.known.Clusters))
 	}
 	problems := []error{readErr}
@@ -181,6 +188,10 @@ func documents(pair pairReport) (string, error) {
 
 func writeFolder(folder string, reports []pairReport) error {
 	for _, one := range reports {
+		if one.Error != "" {
+			// A file without objects would say that there are none.
+			continue
+		}
 		text, err := documents(one)
 		if err != nil {
 			return err

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"context"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -70,9 +69,16 @@ func (f *flags) find(ctx context.Context, s *session.Session, dir string) ([]Fin
 	if err != nil {
 		return nil, err
 	}
-	result, readErr := f.project.Read(ctx, s, os.DirFS(dir), request)
+	files, err := project.Folder(dir)
+	if err != nil {
+		return nil, err
+	}
+	result, readErr := f.project.Read(ctx, s, files, request)
 	if result == nil {
 		return nil, readErr
+	}
+	if err := f.project.CheckBundles(result); err != nil {
+		return nil, err
 	}
 	findings := read(result, request.Name)
 	if f.project.Clusters != "" {

@@ -37,7 +37,7 @@ func read(result *bundle.Result, owner string) []Finding {
 		findings = append(findings, name(made, owner)...)
 		findings = append(findings, valuesFiles(made)...)
 	}
-	return findings
+	return append(findings, cycles(result.Bundles)...)
 }
 
 // parts takes joined errors apart.
@@ -150,7 +150,7 @@ func onCluster(ctx context.Context, pair project.Pair, renderer *project.Rendere
 			Message: fmt.Sprintf("the template of %s yields text that is read as a number, a boolean or null; quote it in the template if text is meant", key)})
 	}
 	if _, err := renderer.Objects(ctx, pair); err != nil {
-		findings = append(findings, Finding{File: file, Severity: Error, Rule: "render", Message: err.Error()})
+		findings = append(findings, Finding{File: file, Severity: Error, Rule: "render", Message: err.Error()}.within(pair.Bundle))
 	}
 	return findings
 }

@@ -89,6 +89,9 @@ func (f *deployFlags) read(s *session.Session) (*fleet.BundleDeployment, render.
 	if err != nil {
 		return nil, render.Input{}, fmt.Errorf("read deployment: %w", err)
 	}
+	if len(objects.Bundles) > 0 && len(objects.Deployments) == 0 {
+		return nil, render.Input{}, fmt.Errorf("read deployment: %s holds a Bundle, not what it gives on a cluster; `fleet target -b %s` makes that of it", f.input, f.input)
+	}
 	if len(objects.Deployments) == 0 || len(objects.Contents) == 0 {
 		return nil, render.Input{}, fmt.Errorf("read deployment: %s needs a Content and a BundleDeployment, and has %d and %d; is the bundle targeted at any cluster?",
 			f.input, len(objects.Contents), len(objects.Deployments))

@@ -2,6 +2,7 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -73,12 +74,11 @@ func (f *targetFlags) run(ctx context.Context, s *session.Session) error {
 			return err
 		}
 	}
+	var problems []error
 	for _, bundle := range objects.Bundles {
-		if err := printTargets(s, bundle, known); err != nil {
-			return err
-		}
+		problems = append(problems, printTargets(s, bundle, known))
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 func (f *targetFlags) printInputs(s *session.Session, bundles []*fleet.Bundle, known inventory.Inventory) error {
@@ -126,9 +126,9 @@ func printTargets(s *session.Session, bundle *fleet.Bundle, known inventory.Inve
 		return err
 	}
 	object.SetGroupVersionKind(fleet.GroupVersion.WithKind("Content"))
-	deployments, err := deploymentsOf(s, bundle, stored.ID, known)
-	if err != nil {
-		return err
+	deployments, failed := deploymentsOf(s, bundle, stored.ID, known)
+	if deployments == nil && failed != nil {
+		return failed
 	}
 	all := []any{object}
 	for _, deployment := range deployments {
@@ -139,11 +139,11 @@ func printTargets(s *session.Session, bundle *fleet.Bundle, known inventory.Inve
 		return err
 	}
 	_, err = s.Out.Write(text)
-	return err
+	return errors.Join(failed, err)
 }
 
 // deploymentsOf returns the deployments that the hub would create for a new Bundle in its first pass, with
-// their values in place. What is wrong for one cluster is said and leaves the others.
+// their values in place. With deployments, the error is about clusters that are missing among them.
 func deploymentsOf(s *session.Session, bundle *fleet.Bundle, manifestID string, known inventory.Inventory) ([]*fleet.BundleDeployment, error) {
 	clusters, groups, err := known.For(bundle)
 	if err != nil {
@@ -186,7 +186,7 @@ func andMore(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (and %d more clusters)", n)
+	return fmt.Sprintf(" (and %d more)", n)
 }
 
 // withoutLimit returns the bundle with a rollout that creates everything in one pass, as far as its

@@ -2,8 +2,11 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,6 +102,20 @@ func readGitRepo(s *session.Session, file string) (*fleet.GitRepo, error) {
 	return objects.GitRepos[0], nil
 }
 
+// Folder returns the files of a folder.
+func Folder(dir string) (fs.FS, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("read folder %s: there is no such folder", dir)
+	case err != nil:
+		return nil, fmt.Errorf("read folder: %w", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("read folder %s: it is a file; name the folder that the repository or the bundle is in", dir)
+	}
+	return os.DirFS(dir), nil
+}
+
 // Read reads a tree. With a result, the error is about bundles that are missing in it.
 func (f *Flags) Read(ctx context.Context, s *session.Session, files fs.FS, request bundle.Request) (*bundle.Result, error) {
 	source, err := f.charts.Source(s.Env)
@@ -107,12 +124,41 @@ func (f *Flags) Read(ctx context.Context, s *session.Session, files fs.FS, reque
 	}
 	defer source.Close()
 	result, err := bundle.Read(ctx, files, request, source)
-	if result != nil && len(f.bundles) > 0 {
-		result.Bundles = slices.DeleteFunc(result.Bundles, func(made bundle.Bundle) bool {
-			return !slices.Contains(f.bundles, made.Object.Name) && !slices.Contains(f.bundles, made.Dir)
-		})
+	if result == nil || len(f.bundles) == 0 {
+		return result, err
 	}
-	return result, err
+	// What is wrong with bundles that were not asked for is not asked for either.
+	result.Bundles = slices.DeleteFunc(result.Bundles, func(made bundle.Bundle) bool {
+		return !f.wants(made.Object.Name, made.Dir)
+	})
+	result.Failed = slices.DeleteFunc(result.Failed, func(failure bundle.Failure) bool {
+		return !f.wants(failure.BundleName, failure.Dir)
+	})
+	return result, result.Err()
+}
+
+func (f *Flags) wants(name, dir string) bool {
+	return slices.ContainsFunc(f.bundles, func(wanted string) bool { return isBundle(wanted, name, dir) })
+}
+
+func isBundle(wanted, name, dir string) bool {
+	return wanted == name || path.Clean(wanted) == dir
+}
+
+// CheckBundles returns an error for a bundle that was asked for and is in none of the results.
+func (f *Flags) CheckBundles(results ...*bundle.Result) error {
+	for _, wanted := range f.bundles {
+		found := slices.ContainsFunc(results, func(result *bundle.Result) bool {
+			return slices.ContainsFunc(result.Bundles, func(made bundle.Bundle) bool { return isBundle(wanted, made.Object.Name, made.Dir) }) ||
+				slices.ContainsFunc(result.Failed, func(failure bundle.Failure) bool {
+					return isBundle(wanted, failure.BundleName, failure.Dir)
+				})
+		})
+		if !found {
+			return fmt.Errorf("bundle %s is not known: no bundle has this name or is made from this folder", wanted)
+		}
+	}
+	return nil
 }
 
 // Inventory returns the clusters that count.
