@@ -16,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -195,23 +196,26 @@ func (j *joined) renewLease(t *testing.T, seconds int32) {
 	t.Helper()
 	var lease coordinationv1.Lease
 	err := j.client.Get(t.Context(), client.ObjectKey{Namespace: j.namespace, Name: "fleet-agent"}, &lease)
+	lease.Annotations = map[string]string{
+		"fleet.cattle.io/agent-version": "v9", "fleet.cattle.io/kubernetes-version": "v1.37.2",
+		"fleet.cattle.io/agent-namespace": "cattle-fleet-system", "fleet.cattle.io/protocol-version": "1",
+	}
 	lease.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity: ptr.To("agent"), LeaseDurationSeconds: ptr.To(seconds), RenewTime: ptr.To(metav1.NowMicro()),
 	}
 	if err == nil {
-		if err := j.client.Update(t.Context(), &lease); err != nil {
-			t.Fatal(err)
-		}
-		return
+		err = j.client.Update(t.Context(), &lease)
 	}
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	lease.ObjectMeta = metav1.ObjectMeta{Namespace: j.namespace, Name: "fleet-agent", Annotations: map[string]string{
-		"fleet.cattle.io/agent-version": "v9", "fleet.cattle.io/kubernetes-version": "v1.37.2",
-		"fleet.cattle.io/agent-namespace": "cattle-fleet-system", "fleet.cattle.io/protocol-version": "1",
-	}}
-	if err := j.client.Create(t.Context(), &lease); err != nil {
+}
+
+// reportApplied is what an agent reports of a deployment; an empty id means that nothing is installed.
+func (j *joined) reportApplied(t *testing.T, deployment *fleet.BundleDeployment, id string) {
+	t.Helper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"appliedDeploymentID":%q}}`, id))
+	if err := j.client.Status().Patch(t.Context(), deployment.DeepCopy(), patch); err != nil {
 		t.Fatal(err)
 	}
 }

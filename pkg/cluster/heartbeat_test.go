@@ -30,6 +30,8 @@ func TestPhase(t *testing.T) {
 		"slow heart, five minutes":        {fleet.ClusterReady, Heartbeat{Interval: 5 * m, Fresh: 9}, 5 * m, fleet.ClusterReady},
 		"slow heart, missed":              {fleet.ClusterReady, Heartbeat{Interval: 5 * m, Fresh: 9}, 15 * m, fleet.ClusterNotReady},
 		"slow heart, lost":                {fleet.ClusterNotReady, Heartbeat{Interval: 5 * m, Fresh: 9}, 25 * m, fleet.ClusterUnknown},
+		"a century's interval, missed":    {fleet.ClusterReady, Heartbeat{Interval: 1 << 62, Fresh: 9}, 3 * time.Hour, fleet.ClusterNotReady},
+		"a century's interval, lost":      {fleet.ClusterNotReady, Heartbeat{Interval: 1 << 62, Fresh: 9}, 5 * time.Hour, fleet.ClusterUnknown},
 		"down, a starting hub":            {fleet.ClusterUnknown, Heartbeat{Interval: 15 * s}, 0, fleet.ClusterUnknown},
 		"down, one renewal":               {fleet.ClusterUnknown, Heartbeat{Interval: 15 * s, Fresh: 1}, 0, fleet.ClusterUnknown},
 		"down, one renewal, silent again": {fleet.ClusterUnknown, Heartbeat{Interval: 15 * s, Fresh: 1}, m, fleet.ClusterUnknown},

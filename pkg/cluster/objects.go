@@ -38,6 +38,16 @@ func Namespace(cluster *fleet.Cluster) *corev1.Namespace {
 	}}
 }
 
+// ReadyNamespace returns the namespace of a Cluster once the hub has made it, and "" before. It is in the
+// status for people and agents to read; upstream's agents may write there, so that nothing but the one
+// namespace that can be the Cluster's is believed.
+func ReadyNamespace(cluster *fleet.Cluster) string {
+	if own := names.ClusterNamespace(cluster.Namespace, cluster.Name); cluster.Status.Namespace == own {
+		return own
+	}
+	return ""
+}
+
 // AgentBinding returns the binding by which the certificates of a cluster's agents get their rights,
 // in the cluster's namespace and nowhere else.
 func AgentBinding(clusterNamespace string) *rbacv1.RoleBinding {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -83,7 +84,10 @@ func (r *Reconciler) addNamespace(ctx context.Context, snapshot *target.Snapshot
 	}
 	for i := range clusters.Items {
 		if clusters.Items[i].DeletionTimestamp.IsZero() {
-			snapshot.Clusters = append(snapshot.Clusters, target.InfoOf(&clusters.Items[i]))
+			info := target.InfoOf(&clusters.Items[i])
+			// Upstream's agents may write the status: deployments go nowhere but into the cluster's own namespace.
+			info.DeploymentNamespace = cluster.ReadyNamespace(&clusters.Items[i])
+			snapshot.Clusters = append(snapshot.Clusters, info)
 		}
 	}
 	var groups fleet.ClusterGroupList

@@ -50,10 +50,7 @@ type registrations interface {
 
 func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keeper, joining registrations, options Options) error {
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &fleet.Cluster{}, clusterByNamespace, func(o client.Object) []string {
-		if stored, ok := o.(*fleet.Cluster); ok && stored.Status.Namespace != "" {
-			return []string{stored.Status.Namespace}
-		}
-		return nil
+		return []string{names.ClusterNamespace(o.GetNamespace(), o.GetName())}
 	})
 	if err != nil {
 		return fmt.Errorf("index clusters: %w", err)
@@ -206,7 +203,7 @@ func (r *clusters) gather(ctx context.Context, stored *fleet.Cluster, problem er
 	if problem == nil {
 		snapshot.Namespace = cluster.Namespace(stored).Name
 	}
-	lease, err := r.lease(ctx, stored.Status.Namespace)
+	lease, err := r.lease(ctx, cluster.ReadyNamespace(stored))
 	if err != nil {
 		return snapshot, err
 	}

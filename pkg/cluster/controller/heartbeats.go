@@ -32,7 +32,7 @@ func newHeartbeats(now func() time.Time) *heartbeats {
 func (h *heartbeats) observe(stored *fleet.Cluster, lease *coordinationv1.Lease) cluster.Heartbeat {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	namespace := stored.Status.Namespace
+	namespace := cluster.Namespace(stored).Name
 	last, known := h.seen[namespace]
 	if lease == nil || lease.Spec.RenewTime == nil {
 		if known {

@@ -12,6 +12,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -52,7 +53,7 @@ func lease(renewed time.Time) *coordinationv1.Lease {
 func TestObserveGoesByTheHubsClock(t *testing.T) {
 	now := noon
 	h := newHeartbeats(func() time.Time { return now })
-	pending := &fleet.Cluster{Status: fleet.ClusterStatus{Namespace: "n"}}
+	pending := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "a"}}
 	wrong := noon.AddDate(-1, 0, 0) // the member's clock is a year late
 
 	first := h.observe(pending, lease(wrong))
@@ -60,7 +61,7 @@ func TestObserveGoesByTheHubsClock(t *testing.T) {
 	same := h.observe(pending, lease(wrong))
 	renewed := h.observe(pending, lease(wrong.Add(time.Minute)))
 	lost := h.observe(pending, nil)
-	h.forget("n")
+	h.forget(names.ClusterNamespace("ws", "a"))
 	for name, c := range map[string]struct{ got, want cluster.Heartbeat }{
 		"first":                 {first, cluster.Heartbeat{Seen: noon, Interval: 10 * time.Second, Fresh: 1}},
 		"not renewed":           {same, first},
@@ -77,11 +78,11 @@ func TestObserveGoesByTheHubsClock(t *testing.T) {
 func TestObserveAfterAStart(t *testing.T) {
 	h := newHeartbeats(func() time.Time { return noon })
 	seen := metav1.NewTime(noon.Add(-time.Hour))
-	known := &fleet.Cluster{Status: fleet.ClusterStatus{Namespace: "n", Agent: fleet.AgentStatus{LastSeen: seen}}}
+	known := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: fleet.ClusterStatus{Agent: fleet.AgentStatus{LastSeen: seen}}}
 	if got, want := h.observe(known, lease(noon)), cluster.FirstSight(noon, 10*time.Second); got != want {
 		t.Errorf("found a lease: %+v, want %+v", got, want)
 	}
-	upstream := &fleet.Cluster{Status: fleet.ClusterStatus{Namespace: "u", Agent: fleet.AgentStatus{LastSeen: seen}}}
+	upstream := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "u"}, Status: fleet.ClusterStatus{Agent: fleet.AgentStatus{LastSeen: seen}}}
 	if got := h.observe(upstream, nil); got.Interval != cluster.LegacyInterval || !got.Seen.Equal(seen.Time) {
 		t.Errorf("upstream's agent: %+v", got)
 	}

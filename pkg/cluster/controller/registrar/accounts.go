@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/join"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
@@ -23,7 +24,7 @@ func usesAccount(registration *fleet.ClusterRegistration) bool {
 
 // grantAccount gives the agent a service account and puts its token where the agent will look for it.
 func (r *registrations) grantAccount(ctx context.Context, registration *fleet.ClusterRegistration, member *fleet.Cluster, status *fleet.ClusterRegistrationStatus) error {
-	account := join.AccountFor(registration, member.Status.Namespace, member.Name)
+	account := join.AccountFor(registration, status.ClusterNamespace, member.Name)
 	for _, object := range []client.Object{
 		account.Account, account.Token, account.StatusRole, account.StatusBinding, account.Deployments, account.Contents,
 	} {
@@ -79,7 +80,7 @@ func (r *registrations) credential(ctx context.Context, registration *fleet.Clus
 	if err != nil {
 		return join.Credential{}, err
 	}
-	return join.CredentialFor(registration, member.Status.Namespace, member.Name, hub, join.TokenAccount(asked), token), nil
+	return join.CredentialFor(registration, cluster.ReadyNamespace(member), member.Name, hub, join.TokenAccount(asked), token), nil
 }
 
 // withdraw removes the handover of a granted account once its time is over and returns how long that

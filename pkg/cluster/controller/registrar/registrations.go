@@ -167,7 +167,7 @@ func (r *registrations) advance(ctx context.Context, registration *fleet.Cluster
 	if member.DeletionTimestamp != nil {
 		return fault.New(fault.Waiting, "ClusterDeleting", "Cluster %s/%s is being deleted", member.Namespace, member.Name)
 	}
-	if member.Status.Namespace == "" {
+	if cluster.ReadyNamespace(member) == "" {
 		return fault.New(fault.Waiting, "NamespaceMissing", "the namespace of Cluster %s/%s is not ready yet", member.Namespace, member.Name)
 	}
 	if !renewal {
@@ -175,11 +175,11 @@ func (r *registrations) advance(ctx context.Context, registration *fleet.Cluster
 			return err
 		}
 	}
-	status.ClusterNamespace = member.Status.Namespace
+	status.ClusterNamespace = cluster.ReadyNamespace(member)
 	if usesAccount(registration) {
 		return r.grantAccount(ctx, registration, member, status)
 	}
-	status.Identity = join.Identity(member.Status.Namespace, registration.Spec.AgentID)
+	status.Identity = join.Identity(status.ClusterNamespace, registration.Spec.AgentID)
 	status.State = fleet.RegistrationApproved
 	if len(registration.Spec.CSR) == 0 {
 		return nil
@@ -223,7 +223,7 @@ func (r *registrations) renewing(ctx context.Context, registration *fleet.Cluste
 		return nil, true, fmt.Errorf("read Cluster %s/%s: %w", owner, name, err)
 	}
 	switch {
-	case err != nil || member.Status.Namespace != registration.Namespace:
+	case err != nil || cluster.ReadyNamespace(member) != registration.Namespace:
 		return nil, true, fault.New(fault.Denied, join.ReasonIdentityMismatch, "namespace %s belongs to no Cluster", registration.Namespace)
 	case registration.Spec.ClientID != "" && member.Spec.ClientID != "":
 		return member, true, join.CheckOwner(registration, member)
