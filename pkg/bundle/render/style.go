@@ -184,6 +184,8 @@ func (p *plan) objects() ([]manifest.Object, error) {
 		switch {
 		case err != nil && isBuild:
 			return nil, fmt.Errorf("%w; to build this folder with Kustomize, name it in kustomize.dir", err)
+		case errors.Is(err, manifest.ErrNoObject):
+			return nil, fmt.Errorf("%w; a file that holds none can be left out with .fleetignore", err)
 		case err != nil:
 			return nil, err
 		}

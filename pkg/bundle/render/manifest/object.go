@@ -16,6 +16,9 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/builtin"
 )
 
+// ErrNoObject says that a document is something else than an object of Kubernetes.
+var ErrNoObject = errors.New("no Kubernetes object")
+
 // Origin says where an object was written.
 type Origin struct {
 	File     string
@@ -149,7 +152,7 @@ func fromValue(value any, origin Origin) ([]Object, error) {
 	}
 	for _, key := range []string{"apiVersion", "kind"} {
 		if text, ok := fields[key].(string); !ok || text == "" {
-			return nil, fmt.Errorf("no Kubernetes object: it has no %s", key)
+			return nil, fmt.Errorf("%w: it has no %s", ErrNoObject, key)
 		}
 	}
 	if metadata, ok := fields["metadata"]; ok && metadata == nil {
