@@ -99,6 +99,20 @@ func RegistrationCredential(clientID, clientRandom string) string {
 	return ("c-" + hex.EncodeToString(sum[:]))[:maxObjectName]
 }
 
+// keyedRegistration is the form of a registration's name that KeyedRegistration makes.
+var keyedRegistration = regexp.MustCompile(`^request-[0-9a-f]{40}$`)
+
+// KeyedRegistration returns the name of a registration that yields a certificate for one key only, given as
+// its DER (SubjectPublicKeyInfo). Whoever shares the registration's token may change what it says; its name
+// nobody can change.
+func KeyedRegistration(publicKey []byte) string {
+	sum := sha256.Sum256(publicKey)
+	return "request-" + hex.EncodeToString(sum[:])[:40]
+}
+
+// IsKeyedRegistration says whether a name is one of KeyedRegistration.
+func IsKeyedRegistration(name string) bool { return keyedRegistration.MatchString(name) }
+
 // Content returns the name of the Content for a digest in hex.
 func Content(digest string) string {
 	full := "s-" + digest

@@ -183,7 +183,9 @@ func (j *Joiner) takeUp(ctx context.Context, boot *bootstrap) (pending, error) {
 		return pending{}, err
 	}
 	under := pending{random: hex.EncodeToString(random), source: boot.digest(), key: key}
-	under.name = "request-" + names.KeyHash(under.random)
+	if under.name, err = registrationName(key); err != nil {
+		return pending{}, err
+	}
 	return under, putSecret(ctx, j.Member, j.Namespace, RegistrationSecret, map[string][]byte{
 		registrationNameKey: []byte(under.name), registrationRandomKey: []byte(under.random),
 		registrationSourceKey: []byte(under.source), registrationKeyKey: under.key,
@@ -347,6 +349,31 @@ func fits(certificate, key []byte) error {
 	return nil
 }
 
+// registrationName binds a registration to its key.
+func registrationName(keyPEM []byte) (string, error) {
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return "", err
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return "", fmt.Errorf("encode the key: %w", err)
+	}
+	return names.KeyedRegistration(public), nil
+}
+
+func parseKey(keyPEM []byte) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(keyPEM)
+	if block == nil {
+		return nil, errors.New("the stored key is no PEM")
+	}
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("the stored key cannot be read")
+	}
+	return key, nil
+}
+
 func newKey() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -361,13 +388,9 @@ func newKey() ([]byte, error) {
 
 // newRequest returns a certificate request, PEM, for an identity.
 func newRequest(keyPEM []byte, identity fleet.AgentIdentity) ([]byte, error) {
-	block, _ := pem.Decode(keyPEM)
-	if block == nil {
-		return nil, errors.New("the stored key is no PEM")
-	}
-	key, err := x509.ParseECPrivateKey(block.Bytes)
+	key, err := parseKey(keyPEM)
 	if err != nil {
-		return nil, errors.New("the stored key cannot be read")
+		return nil, err
 	}
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: identity.User, Organization: identity.Groups}}
 	data, err := x509.CreateCertificateRequest(rand.Reader, template, key)

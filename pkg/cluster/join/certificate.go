@@ -61,6 +61,26 @@ func CheckCSR(request []byte, identity *fleet.AgentIdentity) error {
 	return checkKey(csr.PublicKey)
 }
 
+// CheckKey refuses a registration that is named after its key (names.KeyedRegistration) and asks for anything
+// but a certificate for that key. All who have the registration's token can change what it says.
+func CheckKey(registration *fleet.ClusterRegistration) error {
+	if !names.IsKeyedRegistration(registration.Name) {
+		return nil
+	}
+	if registration.Spec.ProtocolVersion < 1 {
+		return fault.New(fault.Denied, ReasonVersionIncompatible, "the registration is named after a key and yields nothing but a certificate for it")
+	}
+	block, _ := pem.Decode(registration.Spec.CSR)
+	if block == nil {
+		return nil // none yet, or none that CheckCSR takes
+	}
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	if err == nil && names.KeyedRegistration(csr.RawSubjectPublicKeyInfo) != registration.Name {
+		return badCSR("it is for another key than the registration is named after: somebody else who has the token may have written it")
+	}
+	return nil
+}
+
 func checkSubject(csr *x509.CertificateRequest, identity *fleet.AgentIdentity) error {
 	if csr.Subject.CommonName != identity.User {
 		return badCSR("its common name is %q, not %q", csr.Subject.CommonName, identity.User)

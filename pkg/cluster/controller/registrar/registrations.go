@@ -160,6 +160,9 @@ func (r *registrations) advance(ctx context.Context, registration *fleet.Cluster
 	if err != nil {
 		return err
 	}
+	if err := join.CheckKey(registration); err != nil {
+		return err
+	}
 	if status.ClusterName != "" && status.ClusterName != member.Name {
 		return fault.New(fault.Denied, join.ReasonIdentityMismatch, "the registration was answered for Cluster %s; its clientID cannot change after that", status.ClusterName)
 	}
