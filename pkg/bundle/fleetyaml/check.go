@@ -3,7 +3,6 @@ package fleetyaml
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,8 +15,6 @@ import (
 
 // reserved start label and annotation keys that only the engine and Rancher may set.
 var reserved = []string{fleet.ReservedPrefix, "management.cattle.io/", "objectset.rio.cattle.io/"}
-
-var releaseName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 // Reserved says that a label or annotation key may not come from users.
 func Reserved(key string) bool {
@@ -67,18 +64,26 @@ func (p *parser) checkMetadata(file *File) {
 			p.fail(p.at("name"), "name: %q cannot name a Bundle: %s", file.Name, problems[0])
 		}
 	}
-	labels := p.allowed("labels", file.Labels)
+	p.checkLabels("labels", p.allowed("labels", file.Labels))
+	p.checkAnnotations("annotations", p.allowed("annotations", file.Annotations))
+}
+
+func (p *parser) checkLabels(path string, labels map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		at := join(path, key)
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			p.fail(p.at("labels."+key), "labels: the key %q is not valid: %s", key, problems[0])
+			p.fail(p.at(at), "%s: the key %q is not valid: %s", path, key, problems[0])
 		}
 		if problems := validation.IsValidLabelValue(labels[key]); len(problems) > 0 {
-			p.fail(p.at("labels."+key), "labels.%s: the value is not valid: %s", key, problems[0])
+			p.fail(p.at(at), "%s: the value is not valid: %s", at, problems[0])
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(p.allowed("annotations", file.Annotations))) {
+}
+
+func (p *parser) checkAnnotations(path string, annotations map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
-			p.fail(p.at("annotations."+key), "annotations: the key %q is not valid: %s", key, problems[0])
+			p.fail(p.at(join(path, key)), "%s: the key %q is not valid: %s", path, key, problems[0])
 		}
 	}
 }
@@ -104,44 +109,13 @@ func (p *parser) checkSelectors(path string, target fleet.ClusterTarget) {
 	p.checkSelector(join(path, "clusterGroupSelector"), target.ClusterGroupSelector)
 }
 
+func selectsNothing(target fleet.ClusterTarget) bool {
+	return target.ClusterName == "" && target.ClusterGroup == "" && target.ClusterSelector == nil && target.ClusterGroupSelector == nil
+}
+
 func (p *parser) checkSelector(path string, selector *metav1.LabelSelector) {
 	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
 		p.fail(p.at(path), "%s: %v", path, err)
-	}
-}
-
-func (p *parser) checkOptions(path string, options fleet.BundleDeploymentOptions) {
-	p.checkNamespace(join(path, "namespace"), options.TargetNamespace)
-	p.checkNamespace(join(path, "defaultNamespace"), options.DefaultNamespace)
-	if options.Helm == nil {
-		return
-	}
-	p.checkValuesFrom(join(path, "helm.valuesFrom"), options.Helm.ValuesFrom)
-	name, at := options.Helm.ReleaseName, join(path, "helm.releaseName")
-	if name != "" && (len(name) > 53 || !releaseName.MatchString(name)) {
-		p.fail(p.at(at), "%s: %q cannot name a Helm release: at most 53 lower-case letters, digits, dashes and dots are allowed", at, name)
-	}
-}
-
-func (p *parser) checkNamespace(path, name string) {
-	if name != "" && len(validation.IsDNS1123Label(name)) > 0 {
-		p.fail(p.at(path), "%s: %q cannot name a namespace: at most 63 lower-case letters, digits and dashes are allowed", path, name)
-	}
-}
-
-// checkValuesFrom finds entries that lead nowhere; the agent could only fail on them, on every cluster.
-func (p *parser) checkValuesFrom(path string, entries []fleet.ValuesFrom) {
-	for i, entry := range entries {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if entry.ConfigMapKeyRef == nil && entry.SecretKeyRef == nil {
-			p.warn(p.at(at), "%s: has neither a configMapKeyRef nor a secretKeyRef, so it gives no values", at)
-		}
-		if ref := entry.ConfigMapKeyRef; ref != nil && ref.Name == "" {
-			p.fail(p.at(at), "%s.configMapKeyRef: needs the name of a ConfigMap", at)
-		}
-		if ref := entry.SecretKeyRef; ref != nil && ref.Name == "" {
-			p.fail(p.at(at), "%s.secretKeyRef: needs the name of a Secret", at)
-		}
 	}
 }
 
@@ -168,8 +142,14 @@ func (p *parser) checkRollout(strategy *fleet.RolloutStrategy) {
 	p.checkAmount("rolloutStrategy.maxUnavailable", strategy.MaxUnavailable)
 	p.checkAmount("rolloutStrategy.maxUnavailablePartitions", strategy.MaxUnavailablePartitions)
 	p.checkAmount("rolloutStrategy.autoPartitionSize", strategy.AutoPartitionSize)
+	if strategy.MaxNew != nil && *strategy.MaxNew < 0 {
+		p.fail(p.at("rolloutStrategy.maxNew"), "rolloutStrategy.maxNew: want a number of clusters, got %d", *strategy.MaxNew)
+	}
 	for i, partition := range strategy.Partitions {
 		path := fmt.Sprintf("rolloutStrategy.partitions[%d]", i)
+		if selectsNothing(partition.ClusterTarget) {
+			p.warn(p.at(path), "%s: has no selector, so no cluster is ever in it", path)
+		}
 		p.checkSelectors(path, partition.ClusterTarget)
 		p.checkAmount(path+".maxUnavailable", partition.MaxUnavailable)
 	}

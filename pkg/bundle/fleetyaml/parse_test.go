@@ -42,10 +42,18 @@ func TestParseWarnings(t *testing.T) {
 		"word for a truth":     {"helm:\n  values: {y: 1, \"n\": 2, off: 3, 010: 4}\n", []string{`app/fleet.yaml:2:12: the key y is read as "true", as YAML 1.1 and Helm have it; quote it if the word is meant`, `app/fleet.yaml:2:26: the key off is read as "false", as YAML 1.1 and Helm have it; quote it if the word is meant`}},
 		"labels in a selector": {"overrideTargets: [{clusterSelector: {env: prod}}]\n", []string{`app/fleet.yaml:1:38: unknown key "overrideTargets[0].clusterSelector.env" is ignored; did you mean "matchLabels.env"?`}},
 		"values from nowhere":  {"helm: {valuesFrom: [{}]}\n", []string{`app/fleet.yaml:1:21: helm.valuesFrom[0]: has neither a configMapKeyRef nor a secretKeyRef, so it gives no values`}},
-		"end of document":      {"name: a\n---\n", nil},
-		"scan without image":   {"imageScans: [{tagName: a}]\n", []string{`app/fleet.yaml:1:14: imageScans[0] has no image and is left out`}},
-		"empty list":           {"overrideTargets: []\n", []string{`app/fleet.yaml:1:1: an empty overrideTargets overrides nothing; the GitRepo's targets apply`}},
-		"nothing to override":  {"overrideTargets:\n", nil},
+		"partition of nobody":  {"rolloutStrategy: {partitions: [{name: a}]}\n", []string{"app/fleet.yaml:1:32: rolloutStrategy.partitions[0]: has no selector, so no cluster is ever in it"}},
+		"copies of nothing": {"downstreamResources: [{kind: Pod, name: x}, {kind: secret}, {kind: secret, name: x}]\n", []string{
+			"app/fleet.yaml:1:23: downstreamResources[0]: copies nothing; it needs a name, and Secret or ConfigMap as kind",
+			"app/fleet.yaml:1:45: downstreamResources[1]: copies nothing; it needs a name, and Secret or ConfigMap as kind"}},
+		"patches without effect": {"diff: {comparePatches: [{jsonPointers: [data, /x], operations: [{op: drop, path: /x}, {op: remove, path: x}, {op: ignore}, {op: remove, path: /x}]}]}\n", []string{
+			`app/fleet.yaml:1:41: diff.comparePatches[0].jsonPointers[0]: "data" is no JSON pointer: it starts with /`,
+			`app/fleet.yaml:1:65: diff.comparePatches[0].operations[0]: op "drop" is none of add, remove, replace, move, copy, test, ignore`,
+			`app/fleet.yaml:1:87: diff.comparePatches[0].operations[1]: path "x" is no JSON pointer: it starts with /`}},
+		"end of document":     {"name: a\n---\n", nil},
+		"scan without image":  {"imageScans: [{tagName: a}]\n", []string{`app/fleet.yaml:1:14: imageScans[0] has no image and is left out`}},
+		"empty list":          {"overrideTargets: []\n", []string{`app/fleet.yaml:1:1: an empty overrideTargets overrides nothing; the GitRepo's targets apply`}},
+		"nothing to override": {"overrideTargets:\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, warnings, err := Parse([]byte(test.text), path)
