@@ -89,7 +89,11 @@ func (r *reader) paths() []string {
 
 // add makes one bundle and puts it, or its failure, in the result. It says whether there was one.
 func (r *reader) add(ctx context.Context, c candidate) bool {
-	b := &builder{reader: r, candidate: c, name: names.Bundle(r.req.Name, c.dir, c.options)}
+	options := c.options
+	if r.req.NameByFolder {
+		options = ""
+	}
+	b := &builder{reader: r, candidate: c, name: names.Bundle(r.req.Name, c.dir, options)}
 	made, err := b.build(ctx)
 	r.result.Warnings = append(r.result.Warnings, b.warnings...)
 	switch {

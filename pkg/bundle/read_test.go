@@ -88,6 +88,11 @@ var readFiles = map[string]struct {
 		req:   Request{Bundles: []fleet.BundlePath{{Base: "app", Options: "dev.yaml"}, {Base: "/app/", Options: "conf/prod.yaml"}}},
 		want:  map[string][]string{"r-app-dev": {"a.yaml", "conf/b.yaml"}, "r-app-conf-prod": {"a.yaml", "conf/b.yaml"}},
 	},
+	"one file of options for all folders is not in the names": {
+		files: map[string]string{"app/dev.yaml": "{}", "app/a.yaml": "", "web/dev.yaml": "name: own", "web/b.yaml": ""},
+		req:   Request{Bundles: []fleet.BundlePath{{Base: "app", Options: "dev.yaml"}, {Base: "web", Options: "dev.yaml"}}, NameByFolder: true},
+		want:  map[string][]string{"r-app": {"a.yaml"}, "own": {"b.yaml"}},
+	},
 	"links inside the repository are followed": {
 		files: map[string]string{"app/a.yaml": "-> ../shared/x.yaml", "app/dir": "-> ../shared", "shared/x.yaml": "", "shared/sub/y.yaml": "", "other": "-> app"},
 		req:   Request{Paths: []string{"app"}},

@@ -34,6 +34,9 @@ type Request struct {
 	// Bundles are the folders that are bundles; when there are any, Paths is not searched.
 	Bundles []fleet.BundlePath
 
+	// NameByFolder leaves the file of options of Bundles out of the derived names, as one file for all is.
+	NameByFolder bool
+
 	// Targets the bundles may reach; empty means the cluster group "default".
 	Targets []fleet.ClusterTarget
 	// Unrestricted leaves the targets to each fleet.yaml; Targets is not used.

@@ -14,7 +14,6 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 	"github.com/fairlead-dev/fairlead/pkg/cli/stream"
 	"github.com/fairlead-dev/fairlead/pkg/cli/worktree"
-	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
 // Command returns `fleet apply`.
@@ -94,25 +93,7 @@ func (f *flags) readFolders(ctx context.Context, s *session.Session, name string
 		return nil, err
 	}
 	defer source.Close()
-	result, err := bundle.Read(ctx, files, request, source)
-	if result != nil && f.bundleFile != "" {
-		nameByFolder(result.Bundles, name, f.bundleFile)
-	}
-	return result, err
-}
-
-// nameByFolder undoes what a file of options adds to the derived names: --bundle-file names the same file
-// for every folder, and upstream leaves it out of the name.
-func nameByFolder(bundles []bundle.Bundle, owner, options string) {
-	for _, made := range bundles {
-		if made.Object.Name != names.Bundle(owner, made.Dir, options) {
-			continue
-		}
-		made.Object.Name = names.Bundle(owner, made.Dir, "")
-		for i, scan := range made.ImageScans {
-			scan.Name = names.SafeConcat("imagescan", made.Object.Name, fmt.Sprint(i))
-		}
-	}
+	return bundle.Read(ctx, files, request, source)
 }
 
 // readBundle reads the Bundles of --file and puts on them what the flags say.
@@ -125,6 +106,7 @@ func (f *flags) readBundle(s *session.Session, name string) (*bundle.Result, err
 	if err != nil {
 		return nil, fmt.Errorf("read bundle: %w", err)
 	}
+	s.WarnAll(objects.Warnings)
 	if len(objects.Bundles) == 0 {
 		return nil, fmt.Errorf("read bundle: %s holds no Bundle", f.file)
 	}

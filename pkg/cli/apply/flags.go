@@ -123,7 +123,7 @@ func (f *flags) request(name, namespace, commit string, paths []string, files fs
 			request.Bundles = append(request.Bundles, fleet.BundlePath{Base: base, Options: options})
 		}
 	case f.bundleFile != "":
-		request.Paths = nil
+		request.Paths, request.NameByFolder = nil, true
 		request.Bundles, err = withOptions(files, paths, f.bundleFile)
 	}
 	return request, err
