@@ -43,6 +43,7 @@ func Load(ctx context.Context, s *session.Session, file string, namespaces ...st
 	if err != nil {
 		return Inventory{}, fmt.Errorf("read clusters: %w", err)
 	}
+	s.WarnAll(objects.Warnings)
 	if len(objects.Clusters) == 0 {
 		return Inventory{}, fmt.Errorf("read clusters: %s holds no Cluster", file)
 	}

@@ -89,6 +89,7 @@ func (f *deployFlags) read(s *session.Session) (*fleet.BundleDeployment, render.
 	if err != nil {
 		return nil, render.Input{}, fmt.Errorf("read deployment: %w", err)
 	}
+	s.WarnAll(objects.Warnings)
 	if len(objects.Bundles) > 0 && len(objects.Deployments) == 0 {
 		return nil, render.Input{}, fmt.Errorf("read deployment: %s holds a Bundle, not what it gives on a cluster; `fleet target -b %s` makes that of it", f.input, f.input)
 	}

@@ -57,6 +57,7 @@ func (f *targetFlags) run(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return fmt.Errorf("read bundle: %w", err)
 	}
+	s.WarnAll(objects.Warnings)
 	if len(objects.Bundles) == 0 {
 		return fmt.Errorf("read bundle: %s holds no Bundle", f.bundleFile)
 	}

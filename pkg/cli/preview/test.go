@@ -110,6 +110,7 @@ func (f *testFlags) read(ctx context.Context, s *session.Session, dir string) (*
 		if err != nil {
 			return nil, fmt.Errorf("read bundle: %w", err)
 		}
+		s.WarnAll(objects.Warnings)
 		if len(objects.Bundles) != 1 {
 			return nil, fmt.Errorf("read bundle: %s holds %d Bundles, want one", f.bundleFile, len(objects.Bundles))
 		}

@@ -96,6 +96,7 @@ func readGitRepo(s *session.Session, file string) (*fleet.GitRepo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read GitRepo: %w", err)
 	}
+	s.WarnAll(objects.Warnings)
 	if len(objects.GitRepos) != 1 {
 		return nil, fmt.Errorf("read GitRepo: %s holds %d GitRepos, want one", file, len(objects.GitRepos))
 	}

@@ -177,6 +177,13 @@ func Scheme() (*runtime.Scheme, error) {
 // Warn prints a line for people, beside the data.
 func (s *Session) Warn(format string, args ...any) { s.Say("warning: "+format, args...) }
 
+// WarnAll warns of each of the messages.
+func (s *Session) WarnAll(messages []string) {
+	for _, message := range messages {
+		s.Warn("%s", message)
+	}
+}
+
 // Say prints a line for people, beside the data. Whether anybody reads it changes nothing.
 func (s *Session) Say(format string, args ...any) {
 	s.saying.Lock()

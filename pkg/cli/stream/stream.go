@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
@@ -63,6 +64,8 @@ type Objects struct {
 	Namespaces  []corev1.Namespace
 	// Others are the kinds of documents that are none of these.
 	Others []string
+	// Warnings are about fields that no kind has.
+	Warnings []string
 }
 
 // Decode reads a stream of YAML or JSON documents; name is that of the file in messages.
@@ -83,7 +86,7 @@ func Decode(name string, data []byte) (Objects, error) {
 func (o *Objects) add(document manifest.Object) error {
 	kind := document.GroupVersionKind()
 	if kind.Group == "" && kind.Kind == "Namespace" {
-		return appendValue(&o.Namespaces, document)
+		return appendValue(o, &o.Namespaces, document)
 	}
 	if kind.Group != fleet.GroupVersion.Group {
 		o.Others = append(o.Others, kind.Kind)
@@ -91,46 +94,52 @@ func (o *Objects) add(document manifest.Object) error {
 	}
 	switch kind.Kind {
 	case "Bundle":
-		return appendPointer(&o.Bundles, document)
+		return appendPointer(o, &o.Bundles, document)
 	case "Content":
-		return appendPointer(&o.Contents, document)
+		return appendPointer(o, &o.Contents, document)
 	case "BundleDeployment":
-		return appendPointer(&o.Deployments, document)
+		return appendPointer(o, &o.Deployments, document)
 	case "GitRepo":
-		return appendPointer(&o.GitRepos, document)
+		return appendPointer(o, &o.GitRepos, document)
 	case "Cluster":
-		return appendValue(&o.Clusters, document)
+		return appendValue(o, &o.Clusters, document)
 	case "ClusterGroup":
-		return appendValue(&o.Groups, document)
+		return appendValue(o, &o.Groups, document)
 	case "BundleNamespaceMapping":
-		return appendValue(&o.Mappings, document)
+		return appendValue(o, &o.Mappings, document)
 	}
 	o.Others = append(o.Others, kind.Kind)
 	return nil
 }
 
-func appendPointer[T any](list *[]*T, document manifest.Object) error {
+func appendPointer[T any](o *Objects, list *[]*T, document manifest.Object) error {
 	object := new(T)
-	if err := convert(document, object); err != nil {
+	if err := o.convert(document, object); err != nil {
 		return err
 	}
 	*list = append(*list, object)
 	return nil
 }
 
-func appendValue[T any](list *[]T, document manifest.Object) error {
+func appendValue[T any](o *Objects, list *[]T, document manifest.Object) error {
 	var object T
-	if err := convert(document, &object); err != nil {
+	if err := o.convert(document, &object); err != nil {
 		return err
 	}
 	*list = append(*list, object)
 	return nil
 }
 
-func convert(document manifest.Object, into any) error {
-	data, err := json.Marshal(document.Object)
-	if err != nil {
+// convert reads a document as the API server does: the case of fields counts, and unknown ones are left out
+// with a warning.
+func (o *Objects) convert(document manifest.Object, into any) error {
+	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(document.Object, into, true)
+	unknown, isStrict := runtime.AsStrictDecodingError(err)
+	if !isStrict {
 		return err
 	}
-	return json.Unmarshal(data, into)
+	for _, problem := range unknown.Errors() {
+		o.Warnings = append(o.Warnings, fmt.Sprintf("%s: %s: %v is ignored", document.Origin, document.GetKind(), problem))
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,14 @@ func TestDecodeSaysWhere(t *testing.T) {
 		if _, err := Decode("f.yaml", []byte(test.text)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
+	}
+	unknown, err := Decode("f.yaml", []byte("apiVersion: fleet.cattle.io/v1alpha1\nkind: GitRepo\nmetadata: {name: a}\nspec: {pathes: [a], Paths: [b], branch: main}\n"))
+	if err != nil || len(unknown.GitRepos) != 1 || unknown.GitRepos[0].Spec.Branch != "main" || unknown.GitRepos[0].Spec.Paths != nil {
+		t.Fatalf("unknown fields: %+v, %v", unknown.GitRepos, err)
+	}
+	want := []string{`f.yaml, document 1 (line 1): GitRepo: unknown field "spec.Paths" is ignored`, `f.yaml, document 1 (line 1): GitRepo: unknown field "spec.pathes" is ignored`}
+	if slices.Sort(unknown.Warnings); !slices.Equal(unknown.Warnings, want) {
+		t.Errorf("warnings %q, want %q", unknown.Warnings, want)
 	}
 	objects, err := Decode("f.yaml", []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"))
 	if err != nil || len(objects.Others) != 1 || objects.Others[0] != "Pod" {
