@@ -34,7 +34,7 @@ func (w *world) watchIdle(b *testing.B, window time.Duration) {
 	minutes := time.Since(began).Minutes()
 	after, countedAfter, usedAfter := w.writesByCluster(b), w.countedByCluster(b), w.processorTime(b)
 
-	chapter := fmt.Sprintf("writes of an idle fleet in %s", window)
+	chapter := fmt.Sprintf("writes of an idle fleet in %.0f s", window.Seconds())
 	written := 0
 	for i, cluster := range w.clusters() {
 		news := after[i][len(before[i]):]

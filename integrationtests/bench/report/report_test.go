@@ -29,15 +29,15 @@ func TestTable(t *testing.T) {
 	}
 	want := `linux/amd64, 2 CPUs, go1.26, 25 GB
 
-PUSH                value    floor  ratio  limit
+push                value    floor  ratio  limit
   webhook, longest  0.750 s  0.500  1.50   2.000  holds
   poll, longest     2.000 s  -      -      -
 
-WRITES     value        floor  ratio  limit
+writes     value        floor  ratio  limit
   creates  61           60     1.02   60     EXCEEDED
   writes   1.25 a pair  0      -      -
 
-MEMORY        value   floor  ratio  limit
+memory        value   floor  ratio  limit
   controller  120 MB  -      -      120    holds
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {

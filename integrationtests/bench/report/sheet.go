@@ -66,7 +66,7 @@ func (s *Sheet) WriteTable(to io.Writer) error {
 	for _, f := range s.Figures() {
 		if f.Chapter != chapter {
 			chapter = f.Chapter
-			fmt.Fprintf(table, "\n%s\tvalue\tfloor\tratio\tlimit\t\n", strings.ToUpper(chapter))
+			fmt.Fprintf(table, "\n%s\tvalue\tfloor\tratio\tlimit\t\n", chapter)
 		}
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\n", f.Name, strings.TrimSpace(f.text(f.Value)+" "+f.Unit), f.optional(f.Floor), f.ratioText(), f.optional(f.Limit), f.verdict())
 	}
