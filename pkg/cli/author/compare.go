@@ -110,10 +110,7 @@ func identity(c *change) string {
 func (c *comparison) compare(key pairKey) (*change, error) {
 	before, was := c.from[key]
 	after, is := c.to[key]
-	if was && is && before.Err == nil && after.Err == nil && before.DeploymentID == after.DeploymentID {
-		return nil, nil
-	}
-	if !is && !c.complete {
+	if same(before, was, after, is) || !is && !c.complete {
 		return nil, nil
 	}
 	old, oldErr := objectsOf(c.ctx, c.before, before, was)
@@ -129,7 +126,7 @@ func (c *comparison) compare(key pairKey) (*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &change{Bundle: key.bundle, Objects: objects}
+	found := &change{Bundle: key.bundle, Objects: objects, What: "changes"}
 	switch {
 	case !was:
 		found.What = "is deployed"
@@ -137,13 +134,16 @@ func (c *comparison) compare(key pairKey) (*change, error) {
 		found.What = "is removed"
 	case oldErr != nil:
 		found.What = "renders now, and did not before"
-	case len(objects) > 0:
-		found.What = "changes"
-	default:
+	case len(objects) == 0:
 		// The options differ in what shows in no object, and count for the deployment all the same.
 		found.What = "is deployed again with the same objects"
 	}
 	return found, nil
+}
+
+// same says that a pair was and is there with one deployment id.
+func same(before project.Pair, was bool, after project.Pair, is bool) bool {
+	return was && is && before.Err == nil && after.Err == nil && before.DeploymentID == after.DeploymentID
 }
 
 // objectsOf renders a pair; one that does not exist has no objects.

@@ -1,7 +1,6 @@
 package values
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -284,28 +283,28 @@ func (t *Template) typed(source, rendered string, data map[string]any) any {
 	if !ok {
 		return rendered
 	}
-	trimmed := strings.TrimSpace(rendered)
-	switch value := read.(type) {
-	case map[string]any, []any:
-		return value
-	case nil:
-		if trimmed == "" || trimmed == "null" {
-			return nil
-		}
-	case string:
-		if value == trimmed || isQuoted(trimmed) {
-			return value
-		}
-	case float64:
-		if printed, err := json.Marshal(value); fmt.Sprint(value) == trimmed || err == nil && string(printed) == trimmed {
-			return value
-		}
-	default:
-		if printed, err := json.Marshal(value); err == nil && bytes.Equal(printed, []byte(trimmed)) {
-			return value
-		}
+	if keeps(strings.TrimSpace(rendered), read) {
+		return read
 	}
 	return rendered
+}
+
+// keeps says that a value has all that the text, from which it was read, said.
+func keeps(text string, value any) bool {
+	switch value := value.(type) {
+	case map[string]any, []any:
+		return true
+	case nil:
+		return text == "" || text == "null"
+	case string:
+		return value == text || isQuoted(text)
+	case float64:
+		if fmt.Sprint(value) == text {
+			return true
+		}
+	}
+	printed, err := json.Marshal(value)
+	return err == nil && string(printed) == text
 }
 
 // isQuoted says that the template put quotes around its text, as quote and squote do.
