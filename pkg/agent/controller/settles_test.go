@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -43,7 +44,7 @@ func TestHealthyManifestsSettle(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("still there: %v", err)
+		return errors.Join(errors.New("still there"), err)
 	})
 	// Without memory, as after a restart, everything is compared anew.
 	w.stop()

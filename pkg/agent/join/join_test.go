@@ -346,10 +346,10 @@ func TestRefusedIdentity(t *testing.T) {
 	kubetest.Eventually(t, "the cluster is gone and refuses the agent", func(ctx context.Context) error {
 		err := s.client.Get(ctx, client.ObjectKeyFromObject(&member), &member)
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("still there: %v", err)
+			return errors.Join(errors.New("still there"), err)
 		}
 		if err := list(ctx, connection.Config(), credential.DeploymentNamespace); !apierrors.IsForbidden(err) {
-			return fmt.Errorf("not refused: %v", err)
+			return errors.Join(errors.New("not refused"), err)
 		}
 		return nil
 	})
