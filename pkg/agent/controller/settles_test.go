@@ -2,9 +2,8 @@ package controller_test
 
 import (
 	"context"
-	"errors"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"os"
 	"strings"
 	"testing"
