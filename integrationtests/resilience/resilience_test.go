@@ -12,9 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-dev/fairlead/integrationtests/kube"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
-	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -189,46 +187,6 @@ func (w *world) checkHistory(member *stack.Member) {
 			w.t.Errorf("%s: release %s keeps %d revisions", member.Name, release, n)
 		}
 	}
-}
-
-// A fleet where nothing happens writes nothing but leases for a minute: not on the hub, not on a member.
-func TestIdleWritesNothing(t *testing.T) {
-	w := newWorld(t, "idle", map[string]string{
-		"a/fleet.yaml": "{}\n", "a/one.yaml": value("idle-a", "x"),
-		"b/fleet.yaml": "{}\n", "b/one.yaml": value("idle-b", "x"),
-	})
-	clusters := []*kube.Cluster{w.Hub}
-	for _, member := range w.Members {
-		clusters = append(clusters, member.Cluster)
-	}
-	pause(t, 5*time.Second) // the last roll-up of the start is on its way
-	before := make([]int, len(clusters))
-	for i, cluster := range clusters {
-		before[i] = len(ours(t, cluster))
-	}
-	pause(t, time.Minute)
-	for i, cluster := range clusters {
-		for _, write := range ours(t, cluster)[before[i]:] {
-			t.Errorf("%s: %s", cluster.Name(), write)
-		}
-	}
-}
-
-// ours lists the writes of our programs, but for leases.
-func ours(t *testing.T, cluster *kube.Cluster) []writes.Write {
-	t.Helper()
-	all, err := cluster.Writes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kept []writes.Write
-	for _, write := range all {
-		own := strings.HasPrefix(write.User, "system:fleet:") || strings.HasPrefix(write.User, "system:serviceaccount:"+stack.SystemNamespace+":fleet-")
-		if own && writes.NotLeases(write.Request) {
-			kept = append(kept, write)
-		}
-	}
-	return kept
 }
 
 // A chart that does not render for one cluster of three deploys to the other two, and says why not there.

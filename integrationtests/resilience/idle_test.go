@@ -1,0 +1,88 @@
+package resilience
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-dev/fairlead/integrationtests/kube"
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
+	"github.com/fairlead-dev/fairlead/integrationtests/stack"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+// A fleet where nothing happens writes nothing but leases for a minute: not on the hub, not on a member.
+func TestIdleWritesNothing(t *testing.T) {
+	w := newWorld(t, "idle", map[string]string{
+		"a/fleet.yaml": "{}\n", "a/one.yaml": value("idle-a", "x"),
+		"b/fleet.yaml": "{}\n", "b/one.yaml": value("idle-b", "x"),
+	})
+	clusters := []*kube.Cluster{w.Hub}
+	for _, member := range w.Members {
+		clusters = append(clusters, member.Cluster)
+	}
+	w.awaitNoLeftContents()
+	pause(t, 5*time.Second) // the last roll-up of the start is on its way
+	before := make([]int, len(clusters))
+	for i, cluster := range clusters {
+		before[i] = len(ours(t, cluster))
+	}
+	pause(t, time.Minute)
+	for i, cluster := range clusters {
+		for _, write := range ours(t, cluster)[before[i]:] {
+			t.Errorf("%s: %s", cluster.Name(), write)
+		}
+	}
+}
+
+// ours lists the writes of our programs, but for leases.
+func ours(t *testing.T, cluster *kube.Cluster) []writes.Write {
+	t.Helper()
+	all, err := cluster.Writes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []writes.Write
+	for _, write := range all {
+		own := strings.HasPrefix(write.User, "system:fleet:") || strings.HasPrefix(write.User, "system:serviceaccount:"+stack.SystemNamespace+":fleet-")
+		if own && writes.NotLeases(write.Request) {
+			kept = append(kept, write)
+		}
+	}
+	return kept
+}
+
+// awaitNoLeftContents waits until the contents of earlier tests are collected, which takes two minutes.
+func (w *world) awaitNoLeftContents() {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
+	defer cancel()
+	err := stack.Await(ctx, "only contents in use are left", func(ctx context.Context) error {
+		contents := &metav1.PartialObjectMetadataList{}
+		contents.SetGroupVersionKind(fleet.GroupVersion.WithKind("ContentList"))
+		if err := w.Client.List(ctx, contents); err != nil {
+			return err
+		}
+		var deployments fleet.BundleDeploymentList
+		if err := w.Client.List(ctx, &deployments); err != nil {
+			return err
+		}
+		used := map[string]bool{}
+		for _, deployment := range deployments.Items {
+			used[deployment.Labels[fleet.ContentLabel]] = true
+		}
+		for _, content := range contents.Items {
+			if !used[content.Name] {
+				return fmt.Errorf("content %s is not in use", content.Name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
