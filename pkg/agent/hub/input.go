@@ -17,11 +17,9 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
-// Reasons of waiting.
-const (
-	ReasonWaitingForContent = "WaitingForContent"
-	ReasonWaitingForValues  = "WaitingForValues"
-)
+// ReasonWaitingForContent is the reason of waiting for what a deployment refers to; for its values there is
+// fleet.ReasonWaitingForValues.
+const ReasonWaitingForContent = "WaitingForContent"
 
 // Keys of the values Secret.
 const (
@@ -99,14 +97,14 @@ func (h *Hub) readValues(ctx context.Context, deployment *fleet.BundleDeployment
 	}
 	secret, err := h.secret(ctx, deployment.Name)
 	if apierrors.IsNotFound(err) {
-		return fault.New(fault.Waiting, ReasonWaitingForValues, "the values are not on the hub yet")
+		return fault.New(fault.Waiting, fleet.ReasonWaitingForValues, "the values are not on the hub yet")
 	}
 	if err != nil {
 		return fmt.Errorf("get values of %s: %w", deployment.Name, err)
 	}
 	values := secret.Data[valuesKey]
 	if content.DeploymentValuesHash(values, secret.Data[stagedValuesKey]) != deployment.Spec.ValuesHash {
-		return fault.New(fault.Waiting, ReasonWaitingForValues, "the values on the hub belong to another version of the deployment")
+		return fault.New(fault.Waiting, fleet.ReasonWaitingForValues, "the values on the hub belong to another version of the deployment")
 	}
 	if len(values) == 0 {
 		return nil

@@ -100,13 +100,10 @@ func needsValues(deployment *fleet.BundleDeployment) bool {
 	return deployment.Spec.ValuesHash != "" && deployment.DeletionTimestamp.IsZero()
 }
 
-// agentWaitsForValues is the reason agents give when the values they find are not the deployment's.
-const agentWaitsForValues = "WaitingForValues"
-
 // waitsForValues says that the agent found no values, or others than those of the deployment.
 func waitsForValues(deployment *fleet.BundleDeployment) bool {
 	deployed := status.Find(deployment.Status.Conditions, fleet.ConditionDeployed)
-	return deployed != nil && deployed.Reason == agentWaitsForValues
+	return deployed != nil && deployed.Reason == fleet.ReasonWaitingForValues
 }
 
 // missingValues returns the deployments ("namespace/name") whose values are gone or another version's. What

@@ -70,7 +70,7 @@ func TestDeploymentEvents(t *testing.T) {
 		"report": {func(d *fleet.BundleDeployment) { d.Status.Ready, d.ResourceVersion = true, "9" }, false},
 		"spec":   {func(d *fleet.BundleDeployment) { d.Generation++ }, true},
 		"no values": {func(d *fleet.BundleDeployment) {
-			d.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: "Unknown", Reason: agentWaitsForValues}}
+			d.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: "Unknown", Reason: fleet.ReasonWaitingForValues}}
 		}, true},
 		"other wait": {func(d *fleet.BundleDeployment) {
 			d.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: "Unknown", Reason: "Dependency"}}

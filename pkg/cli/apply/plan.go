@@ -2,9 +2,9 @@ package apply
 
 import (
 	"fmt"
-	"maps"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
@@ -28,7 +28,7 @@ func decide(wanted, current *fleet.Bundle) (action, error) {
 		return "", fault.New(fault.Waiting, "BundleTerminating", "bundle %s/%s is still being deleted; apply again once it is gone", wanted.Namespace, wanted.Name)
 	case current.Labels[fleet.RepoLabel] != wanted.Labels[fleet.RepoLabel], current.Labels[fleet.HelmOpLabel] != wanted.Labels[fleet.HelmOpLabel]:
 		return "", fault.New(fault.Stalled, "BundleOwnedByOther", "bundle %s/%s exists and belongs to %s; rename the folder, set name: in its fleet.yaml, or delete that bundle",
-			wanted.Namespace, wanted.Name, owner(current))
+			wanted.Namespace, wanted.Name, bundle.Owner(current.Labels))
 	}
 	same, err := equal(wanted, current)
 	if err != nil {
@@ -38,16 +38,6 @@ func decide(wanted, current *fleet.Bundle) (action, error) {
 		return unchanged, nil
 	}
 	return update, nil
-}
-
-func owner(bundle *fleet.Bundle) string {
-	if repo := bundle.Labels[fleet.RepoLabel]; repo != "" {
-		return fmt.Sprintf("the GitRepo %s", repo)
-	}
-	if op := bundle.Labels[fleet.HelmOpLabel]; op != "" {
-		return fmt.Sprintf("the HelmOp %s", op)
-	}
-	return "nobody known: it was made by hand"
 }
 
 // equal compares specs, labels and annotations. Another commit alone is no difference: a Bundle that a
@@ -66,12 +56,5 @@ func equal(wanted, current *fleet.Bundle) (bool, error) {
 			return false, nil
 		}
 	}
-	return want == have && maps.Equal(withoutCommit(wanted.Labels), withoutCommit(current.Labels)), nil
-}
-
-func withoutCommit(labels map[string]string) map[string]string {
-	kept := map[string]string{}
-	maps.Copy(kept, labels)
-	delete(kept, fleet.CommitLabel)
-	return kept
+	return want == have && bundle.SameLabels(wanted.Labels, current.Labels), nil
 }

@@ -3,13 +3,13 @@ package controller
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -81,17 +81,7 @@ func planBundles(repo string, want []wanted, existing map[string]*fleet.Bundle, 
 func ownedByOther(name string, labels map[string]string) error {
 	return fault.New(fault.Stalled, reasonOwnedByOther,
 		"bundle %s already exists and belongs to %s; rename the folder, set name: in its fleet.yaml, or delete the other bundle",
-		name, owner(labels))
-}
-
-func owner(labels map[string]string) string {
-	if repo := labels[fleet.RepoLabel]; repo != "" {
-		return fmt.Sprintf("the GitRepo %s", repo)
-	}
-	if op := labels[fleet.HelmOpLabel]; op != "" {
-		return fmt.Sprintf("the HelmOp %s", op)
-	}
-	return "nobody known: it was made by hand"
+		name, bundle.Owner(labels))
 }
 
 func errTerminating(names []string) error {
@@ -104,7 +94,7 @@ func errTerminating(names []string) error {
 
 func changed(current *fleet.Bundle, want wanted) bool {
 	summary, _ := content.SummaryOf(current)
-	if summary.SpecDigest != want.summary.SpecDigest || !maps.Equal(withoutCommit(current.Labels), withoutCommit(want.bundle.Labels)) {
+	if summary.SpecDigest != want.summary.SpecDigest || !bundle.SameLabels(current.Labels, want.bundle.Labels) {
 		return true
 	}
 	for key, value := range want.bundle.Annotations {
@@ -113,17 +103,6 @@ func changed(current *fleet.Bundle, want wanted) bool {
 		}
 	}
 	return false
-}
-
-// withoutCommit leaves the commit label out of the comparison: a commit that does not touch a bundle
-// must not write it.
-func withoutCommit(labels map[string]string) map[string]string {
-	kept := maps.Clone(labels)
-	delete(kept, fleet.CommitLabel)
-	if kept == nil {
-		kept = map[string]string{}
-	}
-	return kept
 }
 
 func sortWanted(bundles []wanted) {

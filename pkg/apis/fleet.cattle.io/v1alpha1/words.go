@@ -109,6 +109,10 @@ const (
 // ReasonError is the reason of a condition that reports a failure.
 const ReasonError = "Error"
 
+// ReasonWaitingForValues is the reason by which an agent says that the values Secret of a
+// BundleDeployment is not there or belongs to another version; the hub then writes it again.
+const ReasonWaitingForValues = "WaitingForValues"
+
 // BundleState is the state of one BundleDeployment, and by rank of everything rolled up from it.
 type BundleState string
 
