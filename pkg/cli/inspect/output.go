@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
-	"k8s.io/kubectl/pkg/cmd/get"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cli/columns"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 )
 
@@ -53,12 +53,16 @@ func (o *output) printer(s *session.Session, withNamespace bool) (*printer, erro
 	jsonYAML := genericclioptions.NewJSONYamlPrintFlags()
 	templates := genericclioptions.NewKubeTemplatePrintFlags()
 	templates.TemplateArgument = &o.template
-	columns := get.NewCustomColumnsPrintFlags()
-	columns.NoHeaders = o.noHeaders
-	columns.TemplateArgument = o.template
+	if chosen, known, err := columns.Parse(o.format, o.template, o.noHeaders); known {
+		if err != nil {
+			return nil, session.Usage("--output %s: %v", o.format, err)
+		}
+		p.objects = chosen
+		return p, nil
+	}
 	for _, flags := range []interface {
 		ToPrinter(format string) (printers.ResourcePrinter, error)
-	}{jsonYAML, templates, columns} {
+	}{jsonYAML, templates} {
 		made, err := flags.ToPrinter(o.format)
 		if genericclioptions.IsNoCompatiblePrinterError(err) {
 			continue

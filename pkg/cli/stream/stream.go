@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"runtime"
 
+	"go.yaml.in/yaml/v2"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
@@ -19,20 +21,35 @@ const separator = "---\n"
 
 // Encode returns the objects as a stream of YAML documents, each after a line "---".
 func Encode(objects ...any) ([]byte, error) {
-	var out bytes.Buffer
-	for _, object := range objects {
-		tree, err := Tree(object)
-		if err != nil {
-			return nil, err
-		}
-		text, err := yaml.Marshal(tree)
-		if err != nil {
-			return nil, fmt.Errorf("write object: %w", err)
-		}
-		out.WriteString(separator)
-		out.Write(text)
+	texts := make([][]byte, len(objects))
+	var group errgroup.Group
+	// Of many objects, writing them is most of what the program does.
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, object := range objects {
+		group.Go(func() error {
+			text, err := encode(object)
+			texts[i] = text
+			return err
+		})
 	}
-	return out.Bytes(), nil
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return bytes.Join(texts, nil), nil
+}
+
+// encode returns one document. A tree is written at once: the usual way, over JSON that is read as YAML,
+// gives the same text for four times the work.
+func encode(object any) ([]byte, error) {
+	tree, err := Tree(object)
+	if err != nil {
+		return nil, err
+	}
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("write object: %w", err)
+	}
+	return append([]byte(separator), text...), nil
 }
 
 // Tree returns an object as maps and lists, without its status and creation time; integers stay integers.
@@ -133,8 +150,8 @@ func appendValue[T any](o *Objects, list *[]T, document manifest.Object) error {
 // convert reads a document as the API server does: the case of fields counts, and unknown ones are left out
 // with a warning.
 func (o *Objects) convert(document manifest.Object, into any) error {
-	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(document.Object, into, true)
-	unknown, isStrict := runtime.AsStrictDecodingError(err)
+	err := kruntime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(document.Object, into, true)
+	unknown, isStrict := kruntime.AsStrictDecodingError(err)
 	if !isStrict {
 		return err
 	}

@@ -1,9 +1,12 @@
 package stream
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
@@ -47,6 +50,28 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if !strings.Contains(string(text), "big: 123456789012\n") || !strings.Contains(string(text), `text: "1.10"`) {
 		t.Errorf("values changed:\n%s", text)
+	}
+}
+
+// The short way to YAML writes what the usual one does.
+func TestEncodeIsUsual(t *testing.T) {
+	texts := []string{"", "~", "null", "yes", "on", "1.10", "0x1f", "1e3", "1_000", "2020-01-01", "=", "<<", "-", "- a", "a: b", "a #b", " a", "a ", "a\n", "a\n\n", "\ta", "\x01", "\u2028", "é", "\U0001F600", "'", "\"", "{a}", "[", "&a", "*a", "!a", "%a", "@a", "`a", "a\r\nb", "---", "...", strings.Repeat("long text ", 30), ".inf", ".nan", "0b1", "0o7", "12:30:45", "<&>"}
+	object := map[string]any{"ints": []any{0, -1, int64(1) << 62}, "floats": []any{0.0, 1.5, -2.25, 1e6, 1e20, 1e21, 1e-7, 123456789.125}, "others": []any{nil, true, []any{}, map[string]any{}}}
+	for i, text := range texts {
+		object[text] = text
+		object[fmt.Sprint("list", i)] = []any{text, map[string]any{text: text}}
+	}
+	tree, err := Tree(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := yaml.Marshal(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Encode(object)
+	if err != nil || string(got) != "---\n"+string(want) {
+		t.Errorf("got\n%s\n%v, want\n%s", got, err, want)
 	}
 }
 
