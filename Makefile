@@ -51,9 +51,10 @@ demo-down: ## Stop what a running demo started
 	@go run ./hack/demo -down
 
 .PHONY: bench
-bench: kube ## Print the figures of docs/benchmarks.md, and write them to bin/bench.json
+bench: kube ## Print the figures of docs/benchmarks.md, and write them to bin/bench*.json
 	@mkdir -p bin
-	BENCH_JSON='$(CURDIR)/bin/bench.json' go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./pkg/bundle ./integrationtests/bench
+	BENCH_JSON='$(CURDIR)/bin/bench.json' BENCH_AGENT_JSON='$(CURDIR)/bin/bench-agent.json' \
+		go test -p 1 -run '^$$' -bench . -benchtime 1x -timeout 60m ./pkg/bundle ./integrationtests/bench ./integrationtests/bench/agent
 
 .PHONY: verify
 verify: ## Check generated files, modules, vet, lint, layers and docs

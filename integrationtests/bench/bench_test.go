@@ -2,10 +2,7 @@ package bench
 
 import (
 	"fmt"
-	"io"
 	"os"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,61 +43,19 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
-	if err := publish(os.Stdout); err != nil {
+	if err := sheet.Publish(os.Stdout, size.json); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
 	os.Exit(code)
 }
 
-func readSettings(env func(string) string) (settings, error) {
+func readSettings(env report.Environment) (settings, error) {
 	s := settings{json: env("BENCH_JSON"), runs: 7, bundles: 20, idle: time.Minute}
-	for name, value := range map[string]*int{"BENCH_RUNS": &s.runs, "BENCH_BUNDLES": &s.bundles} {
-		text := env(name)
-		if text == "" {
-			continue
-		}
-		number, err := strconv.Atoi(text)
-		if err != nil || number < 1 {
-			return s, fmt.Errorf("%s=%q: want a number above zero", name, text)
-		}
-		*value = number
+	if err := env.Numbers(map[string]*int{"BENCH_RUNS": &s.runs, "BENCH_BUNDLES": &s.bundles}); err != nil {
+		return s, err
 	}
-	if text := env("BENCH_IDLE"); text != "" {
-		idle, err := time.ParseDuration(text)
-		if err != nil || idle <= 0 {
-			return s, fmt.Errorf("BENCH_IDLE=%q: want a duration such as 10m", text)
-		}
-		s.idle = idle
-	}
-	return s, nil
-}
-
-// publish shows the figures when there are any.
-func publish(out io.Writer) error {
-	if len(sheet.Figures()) == 0 {
-		return nil
-	}
-	sheet.Machine = report.Machine{
-		OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), MemoryBytes: machineMemory(), Go: runtime.Version(),
-	}
-	fmt.Fprintln(out)
-	if err := sheet.WriteTable(out); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	if size.json == "" {
-		return nil
-	}
-	file, err := os.Create(size.json)
-	if err != nil {
-		return err
-	}
-	if err := sheet.WriteJSON(file); err != nil {
-		_ = file.Close()
-		return err
-	}
-	return file.Close()
+	return s, env.Duration("BENCH_IDLE", &s.idle)
 }
 
 // The benchmarks run in this order on one fleet, so that each finds it as the ones before left it: a fleet

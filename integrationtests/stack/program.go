@@ -134,6 +134,41 @@ func (p *Program) Memory() (Memory, error) {
 	return memory, lines.Err()
 }
 
+// tick is the unit of processor time in /proc, which is the same on all machines Linux runs on.
+const tick = 10 * time.Millisecond
+
+// ProcessorTime returns how long the program has computed since its start. Only Linux tells.
+func (p *Program) ProcessorTime() (time.Duration, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid()))
+	if err != nil {
+		return 0, fmt.Errorf("read processor time of %s: %w", p.Name(), err)
+	}
+	used, err := parseStat(string(content))
+	if err != nil {
+		return 0, fmt.Errorf("read processor time of %s: %w", p.Name(), err)
+	}
+	return used, nil
+}
+
+// parseStat returns the user and system time of a /proc/PID/stat, whose second field is in parentheses and
+// may hold anything.
+func parseStat(stat string) (time.Duration, error) {
+	const user, system = 11, 12 // after the parentheses
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= system {
+		return 0, fmt.Errorf("%d fields in %q", len(fields), stat)
+	}
+	var used time.Duration
+	for _, field := range fields[user : system+1] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		used += time.Duration(ticks) * tick
+	}
+	return used, nil
+}
+
 // Ports from below those that Linux hands out by itself: a program that is killed finds its own port free
 // when it is started again, since no client was given it meanwhile.
 const (
