@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/stack/pair"
@@ -53,30 +55,26 @@ func (l load) store(t testing.TB, p *pair.Pair, value string) []*fleet.BundleDep
 	return all
 }
 
-// values waits until so many of the load's objects hold a value, from the watch's start on.
+// values waits until so many of the load's objects hold a value.
 func (l load) values(t testing.TB, p *pair.Pair, count int, value string) func() time.Time {
-	return await(t, func(ctx context.Context) (watch.Interface, error) { return l.watch(ctx, p) }, count, func(event watch.Event) (string, bool) {
-		object, ok := event.Object.(*corev1.ConfigMap)
-		if !ok {
-			return "", false
-		}
-		return object.Name, event.Type != watch.Deleted && object.Data["value"] == value
+	return await(t, l.objectsOf(p), &corev1.ConfigMap{}, count, func(object any, deleted bool) bool {
+		configMap, ok := object.(*corev1.ConfigMap)
+		return ok && !deleted && configMap.Data["value"] == value
 	})
 }
 
 // gone waits until so many of the load's objects are deleted.
 func (l load) gone(t testing.TB, p *pair.Pair, count int) func() time.Time {
-	return await(t, func(ctx context.Context) (watch.Interface, error) { return l.watch(ctx, p) }, count, func(event watch.Event) (string, bool) {
-		object, ok := event.Object.(*corev1.ConfigMap)
-		if !ok {
-			return "", false
-		}
-		return object.Name, event.Type == watch.Deleted
-	})
+	return await(t, l.objectsOf(p), &corev1.ConfigMap{}, count, func(_ any, deleted bool) bool { return deleted })
 }
 
-func (l load) watch(ctx context.Context, p *pair.Pair) (watch.Interface, error) {
-	return p.Member.Clients().CoreV1().ConfigMaps(p.Target).Watch(ctx, metav1.ListOptions{LabelSelector: subject + "=" + l.name})
+func (l load) objectsOf(p *pair.Pair) cache.ListerWatcher {
+	return labelled(p, "configmaps", subject+"="+l.name)
+}
+
+func labelled(p *pair.Pair, resource, selector string) cache.ListerWatcher {
+	client := p.Member.Clients().CoreV1().RESTClient()
+	return cache.NewFilteredListWatchFromClient(client, resource, p.Target, func(options *metav1.ListOptions) { options.LabelSelector = selector })
 }
 
 // settled waits until the hub says of all deployments that they are applied and ready.
@@ -85,62 +83,62 @@ func settled(t testing.TB, p *pair.Pair, deployments []*fleet.BundleDeployment) 
 	for _, deployment := range deployments {
 		ids[deployment.Name] = deployment.Spec.DeploymentID
 	}
-	return await(t, p.Watch, len(deployments), func(event watch.Event) (string, bool) {
-		deployment, ok := event.Object.(*fleet.BundleDeployment)
-		if !ok {
-			return "", false
-		}
-		return deployment.Name, ids[deployment.Name] != "" && pair.Settled(deployment, ids[deployment.Name])
+	return await(t, p.ListWatch(), &fleet.BundleDeployment{}, len(deployments), func(object any, _ bool) bool {
+		deployment, ok := object.(*fleet.BundleDeployment)
+		return ok && ids[deployment.Name] != "" && pair.Settled(deployment, ids[deployment.Name])
 	})
 }
 
 // recordsGone waits until so many release records are deleted.
 func recordsGone(t testing.TB, p *pair.Pair, count int) func() time.Time {
-	records := func(ctx context.Context) (watch.Interface, error) {
-		return p.Member.Clients().CoreV1().Secrets(p.Target).Watch(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
-	}
-	return await(t, records, count, func(event watch.Event) (string, bool) {
-		object, ok := event.Object.(*corev1.Secret)
-		if !ok {
-			return "", false
-		}
-		return object.Name, event.Type == watch.Deleted
-	})
+	return await(t, labelled(p, "secrets", "owner=helm"), &corev1.Secret{}, count, func(_ any, deleted bool) bool { return deleted })
 }
 
-// await watches, and returns a function that waits until so many different names were as wanted, and
-// returns when that was.
-func await(t testing.TB, open func(context.Context) (watch.Interface, error), count int, wanted func(watch.Event) (string, bool)) func() time.Time {
+// await watches objects, and returns a function that waits until so many of them were as wanted, and returns
+// when that was.
+func await(t testing.TB, from cache.ListerWatcher, kind runtime.Object, count int, wanted func(object any, deleted bool) bool) func() time.Time {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	stream, err := open(ctx)
+	var (
+		mu    sync.Mutex
+		found = map[string]bool{}
+		done  = make(chan time.Time, 1)
+	)
+	look := func(object any, deleted bool) {
+		name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil || found[name] || !wanted(object, deleted) {
+			return
+		}
+		found[name] = true
+		if len(found) == count {
+			done <- time.Now()
+		}
+	}
+	informer := cache.NewSharedInformer(from, kind, 0)
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { look(object, false) },
+		UpdateFunc: func(_, object any) { look(object, false) },
+		DeleteFunc: func(object any) { look(object, true) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan time.Time, 1)
-	found := map[string]bool{}
-	go func() {
-		defer close(done)
-		for event := range stream.ResultChan() {
-			name, ok := wanted(event)
-			if ok {
-				found[name] = true
-			}
-			if len(found) == count {
-				done <- time.Now()
-				return
-			}
-		}
-	}()
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		t.Fatal("cannot list what is waited for")
+	}
 	return func() time.Time {
 		t.Helper()
 		defer cancel()
-		defer stream.Stop()
-		at, ok := <-done
-		if !ok {
+		select {
+		case at := <-done:
+			return at
+		case <-ctx.Done():
 			t.Fatalf("%d of %d are as wanted after %s", len(found), count, patience)
+			return time.Time{}
 		}
-		return at
 	}
 }
 

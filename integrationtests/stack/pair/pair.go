@@ -13,11 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
@@ -229,16 +230,9 @@ func (p *Pair) Get(ctx context.Context, name string) (*fleet.BundleDeployment, e
 	return deployment, err
 }
 
-// List returns all deployments.
-func (p *Pair) List(ctx context.Context) ([]fleet.BundleDeployment, error) {
-	list := &fleet.BundleDeploymentList{}
-	err := p.fleet.Get().Namespace(p.Namespace).Resource(resource).Do(ctx).Into(list)
-	return list.Items, err
-}
-
-// Watch tells of all deployments, those that are there first.
-func (p *Pair) Watch(ctx context.Context) (watch.Interface, error) {
-	return p.fleet.Get().Namespace(p.Namespace).Resource(resource).Param("watch", "true").Watch(ctx)
+// ListWatch lists and watches all deployments.
+func (p *Pair) ListWatch() cache.ListerWatcher {
+	return cache.NewListWatchFromClient(p.fleet, resource, p.Namespace, fields.Everything())
 }
 
 // Delete deletes a deployment.
