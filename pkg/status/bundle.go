@@ -5,6 +5,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // maxPartitions bounds status.partitions of a Bundle.
@@ -24,6 +25,9 @@ type Rollout struct {
 	Unavailable, MaxUnavailable                     int
 	UnavailablePartitions, MaxUnavailablePartitions int
 	Partitions                                      []fleet.PartitionStatus
+	Progress                                        fleet.RolloutStatus
+	// NextCheck is when time alone may change this; zero when it does not.
+	NextCheck time.Time
 }
 
 // BundleInput is what a Bundle's status is made from.
@@ -63,6 +67,11 @@ func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
 		out.UnavailablePartitions = in.Rollout.UnavailablePartitions
 		out.MaxUnavailablePartitions = in.Rollout.MaxUnavailablePartitions
 		out.PartitionStatus = in.Rollout.Partitions[:min(len(in.Rollout.Partitions), maxPartitions)]
+		progress := in.Rollout.Progress
+		if !in.Rollout.NextCheck.IsZero() {
+			progress.NextCheck = &metav1.Time{Time: in.Rollout.NextCheck.UTC()}
+		}
+		out.Rollout = &progress
 	}
 	out.Summary = rollup.Summary
 	out.Display = fleet.BundleDisplay{ReadyClusters: ReadyOf(&out.Summary), State: displayState(&out.Summary)}

@@ -69,6 +69,13 @@ func normal(condition fleet.Condition) fleet.Condition {
 	return condition
 }
 
+// Touch says that a condition was looked at anew although it says what it said.
+func Touch(conditions []fleet.Condition, kind string, now time.Time) {
+	if condition := Find(conditions, kind); condition != nil {
+		condition.LastUpdateTime = now.UTC().Format(time.RFC3339)
+	}
+}
+
 // Remove takes a condition out and says whether it was there.
 func Remove(conditions *[]fleet.Condition, kind string) bool {
 	for i := range *conditions {

@@ -9,12 +9,12 @@ import (
 )
 
 // Of returns the state of a deployment. The first that holds counts: what is wanted is not applied
-// (ErrApplied when the agent reports a failure, else WaitApplied), nothing was let through yet (OutOfSync),
+// (ErrApplied when the agent reports a failure of just that, else WaitApplied), nothing was let through yet (OutOfSync),
 // not ready, something newer is staged (OutOfSync), modified, ready.
 func Of(bd *fleet.BundleDeployment) fleet.BundleState {
 	switch {
 	case bd.Status.AppliedDeploymentID != bd.Spec.DeploymentID:
-		if deployed := Find(bd.Status.Conditions, fleet.ConditionDeployed); deployed != nil && deployed.Status == corev1.ConditionFalse {
+		if deployed := Find(bd.Status.Conditions, fleet.ConditionDeployed); deployed != nil && deployed.Status == corev1.ConditionFalse && current(bd) {
 			return fleet.ErrApplied
 		}
 		return fleet.WaitApplied
@@ -30,11 +30,20 @@ func Of(bd *fleet.BundleDeployment) fleet.BundleState {
 	return fleet.Ready
 }
 
+// current says that the conditions are about what is wanted now, as far as the agent tells: right after a
+// change they are still about what was wanted before.
+func current(bd *fleet.BundleDeployment) bool {
+	return bd.Status.AckedDeploymentID == "" || bd.Status.AckedDeploymentID == bd.Spec.DeploymentID
+}
+
 // MessageOf returns the message that explains the state, from the conditions in the order Deployed,
 // Installed (only about what is wanted now) and Monitored; "" when they are all fine.
 func MessageOf(bd *fleet.BundleDeployment) string {
 	types := []string{fleet.ConditionDeployed, fleet.ConditionInstalled, fleet.ConditionMonitored}
-	if bd.Status.AppliedDeploymentID != bd.Spec.DeploymentID {
+	switch {
+	case !current(bd):
+		return ""
+	case bd.Status.AppliedDeploymentID != bd.Spec.DeploymentID:
 		types = []string{fleet.ConditionDeployed, fleet.ConditionMonitored}
 	}
 	for _, kind := range types {

@@ -4,12 +4,14 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/target/rollout"
 	"github.com/fairlead-dev/fairlead/pkg/target/values"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Keys of a deployment's Secret.
@@ -77,6 +79,8 @@ type draft struct {
 	values     map[string][]byte
 	// needsCurrentValues is as in Deployment.
 	needsCurrentValues bool
+	// released is the value of the annotation of that name; empty when there is none.
+	released string
 }
 
 // newDraft returns the wanted deployment, made from the current one when there is one.
@@ -84,6 +88,7 @@ func newDraft(s Snapshot, target Targeted, action rollout.Action, current *fleet
 	d := draft{labels: labelsOf(s, target.Cluster)}
 	if current != nil {
 		d.spec, d.finalizers = current.Spec, slices.Clip(current.Finalizers)
+		d.released = current.Annotations[fleet.ReleasedAnnotation]
 	}
 	for _, finalizer := range s.Finalizers {
 		if !slices.Contains(d.finalizers, finalizer) {
@@ -97,6 +102,7 @@ func newDraft(s Snapshot, target Targeted, action rollout.Action, current *fleet
 	spec.CorrectDrift = target.Options.CorrectDrift
 
 	released := action.Release || (current != nil && spec.DeploymentID == target.DeploymentID)
+	d.stamp(s, released && spec.DeploymentID != target.DeploymentID, released && current != nil && !current.Status.Ready)
 	stagedBefore := spec.StagedDeploymentID == target.DeploymentID
 	if action.Stage || released || stagedBefore {
 		spec.StagedOptions, spec.StagedDeploymentID = target.stripped, target.DeploymentID
@@ -111,6 +117,18 @@ func newDraft(s Snapshot, target Targeted, action rollout.Action, current *fleet
 		d.stageValues(target.document, stagedBefore)
 	}
 	return d
+}
+
+// stamp notes when the agent is told, in the write that tells it. A deployment that was told before the
+// rollout looked at time, and is not ready, counts from now on.
+func (d *draft) stamp(s Snapshot, tells, lags bool) {
+	wanted := !s.Now.IsZero() && timed(s.Bundle)
+	switch {
+	case tells && !wanted:
+		d.released = ""
+	case tells, lags && wanted && d.released == "":
+		d.released = s.Now.UTC().Format(time.RFC3339)
+	}
 }
 
 func (d *draft) setValues(current, staged []byte) {
@@ -142,7 +160,8 @@ func (d *draft) differs(current *fleet.BundleDeployment) bool {
 	if commit, labelled := current.Labels[fleet.CommitLabel]; labelled && d.labels[fleet.CommitLabel] != "" {
 		d.labels[fleet.CommitLabel] = commit
 	}
-	return !maps.Equal(d.labels, current.Labels) || !slices.Equal(d.finalizers, current.Finalizers)
+	return d.released != current.Annotations[fleet.ReleasedAnnotation] ||
+		!maps.Equal(d.labels, current.Labels) || !slices.Equal(d.finalizers, current.Finalizers)
 }
 
 // deployment returns what is to be written. It shares nothing, because deployments are written at the same
@@ -155,6 +174,11 @@ func (d *draft) deployment(s Snapshot, cluster ClusterInfo, current *fleet.Bundl
 	}
 	object.Namespace, object.Name = cluster.DeploymentNamespace, s.Bundle.Name
 	object.Labels, object.Finalizers = d.labels, slices.Clone(d.finalizers)
+	if d.released != "" {
+		metav1.SetMetaDataAnnotation(&object.ObjectMeta, fleet.ReleasedAnnotation, d.released)
+	} else {
+		delete(object.Annotations, fleet.ReleasedAnnotation)
+	}
 	object.Spec = *d.spec.DeepCopy()
 	return Deployment{Object: object, Cluster: cluster.Key(), Values: maps.Clone(d.values), NeedsCurrentValues: d.needsCurrentValues}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -37,6 +38,10 @@ type Plan struct {
 	Unavailable, MaxUnavailable                     int
 	UnavailablePartitions, MaxUnavailablePartitions int
 	Partitions                                      []fleet.PartitionStatus
+	// Rollout says how far the bundle is, and NextCheck when time alone may change the plan; zero when it
+	// does not.
+	Rollout   fleet.RolloutStatus
+	NextCheck time.Time
 	// More says that the next plan creates more deployments: plan again when this one is carried out.
 	More bool
 
@@ -78,7 +83,10 @@ func NewPlan(s Snapshot) (Plan, error) {
 		}
 		placed = append(placed, target)
 	}
-	decision, err := rollout.Decide(s.Bundle.Spec.RolloutStrategy, s.OfflineBudget, members(s, placed, current))
+	decision, err := rollout.Decide(rollout.Input{
+		Strategy: s.Bundle.Spec.RolloutStrategy, OfflineBudget: s.OfflineBudget, Members: members(s, placed, current),
+		Paused: s.Bundle.Spec.Paused, AcceptedFailures: AcceptedFailures(s.Bundle), Now: s.Now,
+	})
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan bundle %s/%s: %w", s.Bundle.Namespace, s.Bundle.Name, err)
 	}
@@ -88,6 +96,7 @@ func NewPlan(s Snapshot) (Plan, error) {
 		plan.add(s, target, decision.Actions[i], current[target.Cluster.DeploymentNamespace])
 	}
 	plan.Missing += len(waiting)
+	plan.await(len(waiting))
 	plan.guardedDelete(s, orphans(s, placed, waiting))
 	return plan, nil
 }
@@ -100,37 +109,15 @@ func byNamespace(deployments []fleet.BundleDeployment) map[string]*fleet.BundleD
 	return current
 }
 
-// members describes the clusters to the rollout.
-func members(s Snapshot, targets []Targeted, current map[string]*fleet.BundleDeployment) []rollout.Member {
-	list := make([]rollout.Member, len(targets))
-	for i, target := range targets {
-		member := rollout.Member{
-			Partitions: target.Partitions,
-			Paused:     s.Bundle.Spec.Paused || target.Cluster.Paused,
-			Idle:       target.Cluster.OffSchedule,
-			Offline:    target.Cluster.Offline,
-			Frozen:     target.Err != nil,
-		}
-		if bd := current[target.Cluster.DeploymentNamespace]; bd != nil {
-			member.Exists = true
-			member.Frozen = member.Frozen || bd.DeletionTimestamp != nil
-			member.Unavailable = bd.Status.AppliedDeploymentID != bd.Spec.DeploymentID || !bd.Status.Ready
-			member.Released = bd.Spec.DeploymentID == target.DeploymentID
-			member.Applied = member.Released && !member.Unavailable
-		}
-		list[i] = member
-	}
-	return list
-}
-
 func (p *Plan) take(decision rollout.Decision) {
 	if decision.Stuck != "" {
 		p.Warnings = append(p.Warnings, fault.New(fault.Stalled, rollout.ReasonInvalidRollout,
-			"the rollout stands still: %s is 0, so no cluster that is ready may change", decision.Stuck))
+			"the rollout stands still: %s is 0, so no cluster may change that is ready", decision.Stuck))
 	}
 	p.NewlyCreated, p.More = decision.Created, decision.More
 	p.Unavailable, p.MaxUnavailable = decision.Unavailable, decision.MaxUnavailable
 	p.UnavailablePartitions, p.MaxUnavailablePartitions = decision.UnavailablePartitions, decision.MaxUnavailablePartitions
+	p.Rollout, p.NextCheck = decision.Rollout, decision.NextCheck
 }
 
 // add plans one cluster.

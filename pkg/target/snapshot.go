@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
@@ -46,6 +47,9 @@ type Snapshot struct {
 	Finalizers []string
 	// OfflineBudget bounds the offline clusters that a rollout does not wait for; nil means a quarter.
 	OfflineBudget *intstr.IntOrString
+
+	// Now is the time by which rollouts measure; zero where nobody waits, as in previews.
+	Now time.Time
 
 	// PersonsEdit says that the change to be planned was made by a person: the bundle's spec is not the
 	// one that its status speaks of. Then deletions need no confirmation.

@@ -58,11 +58,26 @@ func Status(deployment *fleet.BundleDeployment, facts Facts, now time.Time) *fle
 		setObjects(wanted, facts.Objects)
 	}
 	current := &fleet.BundleDeployment{ObjectMeta: deployment.ObjectMeta, Spec: deployment.Spec, Status: *wanted}
+	acknowledge(current, deployment.Status.AppliedDeploymentID, facts)
 	setDeployed(current, facts, now)
+	if current.Status.AppliedDeploymentID != deployment.Status.AppliedDeploymentID {
+		// It may be as fine as it was: since when tells how long what is wanted now has been.
+		status.Touch(current.Status.Conditions, fleet.ConditionDeployed, now)
+	}
 	setMonitored(current, facts, now)
 	setReady(current, facts, now)
 	current.Status.Display = status.Display(current)
 	return &current.Status
+}
+
+// acknowledge says which id the report is about, from the first change or failure on: a report without
+// either is written only when there is something to tell.
+func acknowledge(current *fleet.BundleDeployment, appliedBefore string, facts Facts) {
+	tried := facts.Failure != nil && fault.ClassOf(facts.Failure) != fault.Waiting
+	moved := current.Status.AppliedDeploymentID != appliedBefore
+	if (tried || facts.Applied) && (tried || moved || current.Status.AckedDeploymentID != "") {
+		current.Status.AckedDeploymentID = current.Spec.DeploymentID
+	}
 }
 
 // Patch returns the merge patch from one status to another, nil when they are equal.

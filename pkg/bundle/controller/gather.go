@@ -31,6 +31,7 @@ func (r *Reconciler) gather(ctx context.Context, bundle *fleet.Bundle) (target.S
 	}
 	snapshot := target.Snapshot{
 		ManifestID:       summary.ManifestID,
+		Now:              r.Now(),
 		PersonsEdit:      bundle.Generation != bundle.Status.ObservedGeneration,
 		ConfirmedDeletes: bundle.Annotations[fleet.ConfirmDeletesAnnotation],
 	}

@@ -46,6 +46,8 @@ func rolloutOf(plan target.Plan) *status.Rollout {
 		UnavailablePartitions:    plan.UnavailablePartitions,
 		MaxUnavailablePartitions: plan.MaxUnavailablePartitions,
 		Partitions:               plan.Partitions,
+		Progress:                 plan.Rollout,
+		NextCheck:                plan.NextCheck,
 	}
 }
 

@@ -26,12 +26,16 @@ func (o outcome) unseen() bool {
 	return o.err == nil && !o.plan.More && len(o.plan.Create)+len(o.plan.Update) > 0
 }
 
-// again is when to plan once more without an event: at once when the plan was cut and all of it done.
-func (o outcome) again() time.Duration {
-	if o.plan.More && o.err == nil {
+// again is when to plan once more without an event: at once when the plan was cut and all of it done, else
+// when the rollout may go on by time alone.
+func (o outcome) again(now time.Time) time.Duration {
+	switch {
+	case o.plan.More && o.err == nil:
 		return time.Millisecond
+	case o.plan.NextCheck.IsZero():
+		return 0
 	}
-	return 0
+	return max(o.plan.NextCheck.Sub(now), time.Millisecond)
 }
 
 // observed says that the pass is through with this version of the spec: nothing of it is left to be retried.

@@ -91,7 +91,7 @@ func TestOutcome(t *testing.T) {
 			if got := test.outcome.unseen(); got != test.wantUnseen {
 				t.Errorf("unseen: %v", got)
 			}
-			if got := test.outcome.again(); got != test.wantAgain {
+			if got := test.outcome.again(time.Time{}); got != test.wantAgain {
 				t.Errorf("again in %s", got)
 			}
 			if got := test.outcome.observed(); got != test.wantObserved {

@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.writeStatus(ctx, &bundle, observe(&bundle, pass, rollup, r.Now())); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: pass.again()}, retried(pass.err)
+	return reconcile.Result{RequeueAfter: pass.again(r.Now())}, retried(pass.err)
 }
 
 // settle waits a moment for a cache that is behind.

@@ -9,7 +9,6 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -132,35 +131,6 @@ func (p *parser) checkDependencies(refs []fleet.BundleRef) {
 				p.fail(p.at(at), "%s: %q is no state of a bundle; there are Ready, NotReady, Pending, OutOfSync, Modified, WaitApplied and ErrApplied", at, state)
 			}
 		}
-	}
-}
-
-func (p *parser) checkRollout(strategy *fleet.RolloutStrategy) {
-	if strategy == nil {
-		return
-	}
-	p.checkAmount("rolloutStrategy.maxUnavailable", strategy.MaxUnavailable)
-	p.checkAmount("rolloutStrategy.maxUnavailablePartitions", strategy.MaxUnavailablePartitions)
-	p.checkAmount("rolloutStrategy.autoPartitionSize", strategy.AutoPartitionSize)
-	if strategy.MaxNew != nil && *strategy.MaxNew < 0 {
-		p.fail(p.at("rolloutStrategy.maxNew"), "rolloutStrategy.maxNew: want a number of clusters, got %d", *strategy.MaxNew)
-	}
-	for i, partition := range strategy.Partitions {
-		path := fmt.Sprintf("rolloutStrategy.partitions[%d]", i)
-		if selectsNothing(partition.ClusterTarget) {
-			p.warn(p.at(path), "%s: has no selector, so no cluster is ever in it", path)
-		}
-		p.checkSelectors(path, partition.ClusterTarget)
-		p.checkAmount(path+".maxUnavailable", partition.MaxUnavailable)
-	}
-}
-
-func (p *parser) checkAmount(path string, value *intstr.IntOrString) {
-	if value == nil {
-		return
-	}
-	if amount, err := intstr.GetScaledValueFromIntOrPercent(value, 100, true); err != nil || amount < 0 {
-		p.fail(p.at(path), "%s: want a number or a percentage such as 25%%, got %q", path, value.String())
 	}
 }
 

@@ -43,6 +43,20 @@ func TestParseWarnings(t *testing.T) {
 		"labels in a selector": {"overrideTargets: [{clusterSelector: {env: prod}}]\n", []string{`app/fleet.yaml:1:38: unknown key "overrideTargets[0].clusterSelector.env" is ignored; did you mean "matchLabels.env"?`}},
 		"values from nowhere":  {"helm: {valuesFrom: [{}]}\n", []string{`app/fleet.yaml:1:21: helm.valuesFrom[0]: has neither a configMapKeyRef nor a secretKeyRef, so it gives no values`}},
 		"partition of nobody":  {"rolloutStrategy: {partitions: [{name: a}]}\n", []string{"app/fleet.yaml:1:32: rolloutStrategy.partitions[0]: has no selector, so no cluster is ever in it"}},
+		"type without partitions": {"rolloutStrategy: {type: All, maxUnavailable: 1, mandatoryPartitions: []}\n", []string{
+			"app/fleet.yaml:1:30: rolloutStrategy.maxUnavailable: has no effect with type All",
+			"app/fleet.yaml:1:49: rolloutStrategy.mandatoryPartitions: has no effect with type All"}},
+		"size of no partition": {"rolloutStrategy: {type: Progressive, autoPartitionSize: 10}\n", []string{
+			"app/fleet.yaml:1:38: rolloutStrategy.autoPartitionSize: has no effect with type Progressive"}},
+		"every rollout field": {`rolloutStrategy:
+  type: ProgressivePerGroup
+  maxConcurrency: 10%
+  minSuccessTime: 5m
+  progressDeadline: 1h
+  maxFailures: 2
+  mandatoryPartitions: [canary]
+  partitions: [{name: canary, clusterGroup: canary}]
+`, nil},
 		"copies of nothing": {"downstreamResources: [{kind: Pod, name: x}, {kind: secret}, {kind: secret, name: x}]\n", []string{
 			"app/fleet.yaml:1:23: downstreamResources[0]: copies nothing; it needs a name, and Secret or ConfigMap as kind",
 			"app/fleet.yaml:1:45: downstreamResources[1]: copies nothing; it needs a name, and Secret or ConfigMap as kind"}},
@@ -105,6 +119,11 @@ func TestParseErrors(t *testing.T) {
 		"selector":                           {"overrideTargets: [{clusterSelector: {matchExpressions: [{key: a, operator: Like}]}}]\n", []string{"overrideTargets[0].clusterSelector", "Like"}},
 		"amount":                             {"rolloutStrategy: {maxUnavailable: half}\n", []string{`rolloutStrategy.maxUnavailable: want a number or a percentage such as 25%, got "half"`}},
 		"partition's amount":                 {"rolloutStrategy: {partitions: [{maxUnavailable: -1}]}\n", []string{"partitions[0].maxUnavailable"}},
+		"rollout type":                       {"rolloutStrategy: {type: Canary}\n", []string{`rolloutStrategy.type: want Partitioned, All, Progressive or ProgressivePerGroup, got "Canary"`}},
+		"rollout amounts":                    {"rolloutStrategy: {maxFailures: some, maxConcurrency: -1}\n", []string{"rolloutStrategy.maxFailures", "rolloutStrategy.maxConcurrency"}},
+		"rollout times":                      {"rolloutStrategy: {minSuccessTime: -5m, progressDeadline: -1s}\n", []string{"rolloutStrategy.minSuccessTime: want a span of time such as 10m", "rolloutStrategy.progressDeadline"}},
+		"rollout time without unit":          {"rolloutStrategy: {minSuccessTime: 5d}\n", []string{"5d"}},
+		"mandatory partition":                {"rolloutStrategy: {mandatoryPartitions: [a, b, a], partitions: [{name: a, clusterName: x}]}\n", []string{`mandatoryPartitions[1]: there is no partition named "b"`, `mandatoryPartitions[2]: "a" is listed twice`}},
 		"scan without a tag":                 {"imageScans: [{image: a}]\n", []string{"imageScans[0]: needs a tagName"}},
 		"bad duration":                       {"imageScans: [{image: a, tagName: b, interval: 5d}]\n", []string{"5d"}},
 		"merge of a text":                    {"helm: {<<: a}\n", []string{"a merge key needs a mapping"}},

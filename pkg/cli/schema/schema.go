@@ -32,6 +32,9 @@ var leaves = map[reflect.Type]map[string]any{
 	reflect.TypeFor[metav1.Time]():                   {"type": "string", "format": "date-time"},
 	reflect.TypeFor[metav1.LabelSelectorOperator]():  {"type": "string", "enum": []any{"In", "NotIn", "Exists", "DoesNotExist"}},
 	reflect.TypeFor[fleet.TargetCustomizationMode](): {"type": "string", "enum": []any{string(fleet.FirstMatch), string(fleet.AllMatches)}},
+	reflect.TypeFor[fleet.RolloutType](): {"type": "string", "enum": []any{
+		string(fleet.RolloutPartitioned), string(fleet.RolloutAll), string(fleet.RolloutProgressive), string(fleet.RolloutProgressivePerGroup),
+	}},
 	reflect.TypeFor[fleet.BundleState](): {"type": "string", "enum": []any{
 		string(fleet.Ready), string(fleet.NotReady), string(fleet.Pending), string(fleet.OutOfSync), string(fleet.Modified), string(fleet.WaitApplied), string(fleet.ErrApplied),
 	}},

@@ -1,9 +1,10 @@
 package rollout
 
 import (
-	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -24,6 +25,8 @@ var (
 	defaultMaxUnavailablePartitions = intstr.FromInt32(0)
 	defaultAutoPartitionSize        = intstr.FromString("25%")
 	defaultOfflineBudget            = intstr.FromString("25%")
+	defaultMaxConcurrency           = intstr.FromString("25%")
+	defaultMaxFailures              = intstr.FromInt32(0)
 )
 
 // limit turns a number or percentage into a count. A number is capped to count and never negative; a
@@ -39,17 +42,45 @@ func limit(field string, count int, value *intstr.IntOrString, missing intstr.In
 	if value.Type == intstr.Int {
 		return max(min(int(value.IntVal), count), 0), nil
 	}
-	text := value.StrVal
-	if digits, isPercent := strings.CutSuffix(text, "%"); isPercent {
-		percent, err := strconv.Atoi(digits)
-		if err != nil || percent < 0 {
-			return 0, invalid(field, text)
-		}
+	percent, isPercent, err := percentage(field, value.StrVal)
+	if err != nil {
+		return 0, err
+	}
+	if isPercent {
 		return max(int(float64(percent)/100*float64(count)), 1), nil
 	}
-	number, err := strconv.Atoi(text)
+	number, err := strconv.Atoi(value.StrVal)
 	if err != nil || number <= 0 {
-		return 0, invalid(field, text)
+		return 0, invalid(field, value.StrVal)
+	}
+	return number, nil
+}
+
+func percentage(field, text string) (percent int, isPercent bool, err error) {
+	digits, isPercent := strings.CutSuffix(text, "%")
+	if !isPercent {
+		return 0, false, nil
+	}
+	percent, err = strconv.Atoi(digits)
+	if err != nil || percent < 0 {
+		return 0, true, invalid(field, text)
+	}
+	return percent, true, nil
+}
+
+// tolerance turns maxFailures into a count. Unlike a limit it may be 0 whatever its form: a small percentage
+// of few clusters tolerates nothing.
+func tolerance(count int, value intstr.IntOrString) (int, error) {
+	const field = "maxFailures"
+	if value.Type == intstr.Int {
+		return max(int(value.IntVal), 0), nil
+	}
+	if percent, isPercent, err := percentage(field, value.StrVal); isPercent {
+		return percent * count / 100, err
+	}
+	number, err := strconv.Atoi(value.StrVal)
+	if err != nil || number < 0 {
+		return 0, invalid(field, value.StrVal)
 	}
 	return number, nil
 }
@@ -60,99 +91,69 @@ func invalid(field, text string) error {
 
 // limits is a strategy with its defaults, for a count of clusters.
 type limits struct {
-	maxUnavailable, maxNew, offline int
-	strategy                        *fleet.RolloutStrategy
+	kind                    fleet.RolloutType
+	maxUnavailable, maxNew  int
+	maxConcurrency, offline int
+	// maxFailures is nil when failures never halt the rollout.
+	maxFailures          *intstr.IntOrString
+	minSuccess, deadline time.Duration
+	strategy             *fleet.RolloutStrategy
 }
 
 func newLimits(strategy *fleet.RolloutStrategy, offlineBudget *intstr.IntOrString, count int) (limits, error) {
 	if strategy == nil {
 		strategy = &fleet.RolloutStrategy{}
 	}
-	l := limits{maxNew: DefaultMaxNew, strategy: strategy}
+	l := limits{kind: fleet.RolloutPartitioned, maxNew: DefaultMaxNew, maxFailures: strategy.MaxFailures, strategy: strategy}
+	if strategy.Type != nil && *strategy.Type != "" {
+		l.kind = *strategy.Type
+	}
 	if strategy.MaxNew != nil {
 		l.maxNew = *strategy.MaxNew
 	}
+	if strategy.MinSuccessTime != nil {
+		l.minSuccess = strategy.MinSuccessTime.Duration
+	}
+	if strategy.ProgressDeadline != nil {
+		l.deadline = strategy.ProgressDeadline.Duration
+	}
 	var err error
+	if l.offline, err = limit("the budget for offline clusters", count, offlineBudget, defaultOfflineBudget); err != nil {
+		return limits{}, err
+	}
 	if l.maxUnavailable, err = limit("maxUnavailable", count, strategy.MaxUnavailable, defaultMaxUnavailable); err != nil {
 		return limits{}, err
 	}
-	if l.offline, err = limit("the budget for offline clusters", count, offlineBudget, defaultOfflineBudget); err != nil {
+	if err := l.progressive(count); err != nil {
 		return limits{}, err
 	}
 	return l, nil
 }
 
-// partition is a part of the members, by index, in order.
-type partition struct {
-	name           string
-	members        []int
-	maxUnavailable int
-}
-
-// partitions divides the members: as listed, else in slices from a threshold on, else all in one.
-func (l limits) partitions(members []Member) ([]partition, error) {
-	if len(l.strategy.Partitions) > 0 {
-		return l.manual(members)
-	}
-	threshold := DefaultAutoPartitionThreshold
-	if l.strategy.AutoPartitionThreshold != nil {
-		threshold = *l.strategy.AutoPartitionThreshold
-	}
-	size, err := limit("autoPartitionSize", len(members), l.strategy.AutoPartitionSize, defaultAutoPartitionSize)
-	if err != nil {
-		return nil, err
-	}
-	if threshold <= 0 || len(members) < threshold || size <= 0 {
-		return l.sized([]partition{{name: "All", members: indexes(0, len(members))}}, nil)
-	}
-	var parts []partition
-	for from := 0; from < len(members); from += size {
-		to := min(from+size, len(members))
-		parts = append(parts, partition{name: fmt.Sprintf("Partition %d - %d", from, to), members: indexes(from, to)})
-	}
-	return l.sized(parts, nil)
-}
-
-// manual puts each member into every partition it matches, and those that match none into a last one.
-func (l limits) manual(members []Member) ([]partition, error) {
-	parts := make([]partition, len(l.strategy.Partitions))
-	own := make([]*intstr.IntOrString, len(parts))
-	for i, listed := range l.strategy.Partitions {
-		parts[i].name, own[i] = listed.Name, listed.MaxUnavailable
-	}
-	rest := partition{name: "Rest"}
-	for i, member := range members {
-		for _, p := range member.Partitions {
-			parts[p].members = append(parts[p].members, i)
+// progressive sets the limits that depend on the type.
+func (l *limits) progressive(count int) error {
+	l.maxConcurrency = math.MaxInt
+	concurrency := l.strategy.MaxConcurrency
+	switch l.kind {
+	case fleet.RolloutPartitioned:
+	case fleet.RolloutAll:
+		l.maxUnavailable, concurrency = max(count, 1), nil
+	case fleet.RolloutProgressive:
+		if concurrency == nil {
+			concurrency = &defaultMaxConcurrency
 		}
-		if len(member.Partitions) == 0 {
-			rest.members = append(rest.members, i)
-		}
+	case fleet.RolloutProgressivePerGroup:
+	default:
+		return fault.New(fault.Stalled, ReasonInvalidRollout, "read rolloutStrategy: type is %q, want %s, %s, %s or %s", l.kind,
+			fleet.RolloutPartitioned, fleet.RolloutAll, fleet.RolloutProgressive, fleet.RolloutProgressivePerGroup)
 	}
-	if len(rest.members) > 0 {
-		parts, own = append(parts, rest), append(own, nil)
+	if l.maxFailures == nil && (l.kind == fleet.RolloutProgressive || l.kind == fleet.RolloutProgressivePerGroup) {
+		l.maxFailures = &defaultMaxFailures
 	}
-	return l.sized(parts, own)
-}
-
-func (l limits) sized(parts []partition, own []*intstr.IntOrString) ([]partition, error) {
-	for i := range parts {
-		value := l.strategy.MaxUnavailable
-		if i < len(own) && own[i] != nil {
-			value = own[i]
-		}
-		var err error
-		if parts[i].maxUnavailable, err = limit("maxUnavailable of partition "+strconv.Quote(parts[i].name), len(parts[i].members), value, defaultMaxUnavailable); err != nil {
-			return nil, err
-		}
+	if concurrency == nil {
+		return nil
 	}
-	return parts, nil
-}
-
-func indexes(from, to int) []int {
-	list := make([]int, 0, to-from)
-	for i := from; i < to; i++ {
-		list = append(list, i)
-	}
-	return list
+	var err error
+	l.maxConcurrency, err = limit("maxConcurrency", count, concurrency, defaultMaxConcurrency)
+	return err
 }

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"strconv"
+	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,12 +20,17 @@ type Member struct {
 	Applied bool
 	// Unavailable says that the deployment has not applied what it was told, or is not ready.
 	Unavailable bool
+	// Failed says that the cluster reports that it cannot apply what is wanted.
+	Failed bool
+	// SentAt is when it was told, where that is known.
+	SentAt time.Time
+	// ReadySince is since when it is Applied.
+	ReadySince time.Time
 	// Paused keeps the cluster from being released.
 	Paused bool
-	// Idle says that the cluster does nothing now, by a schedule, because it could not be planned, or because
-	// it is being removed: nothing is waited for.
+	// Idle says that the cluster does nothing now, by a schedule: nothing is waited for.
 	Idle bool
-	// Frozen says that the deployment is left as it is.
+	// Frozen says that the deployment is left as it is, because it could not be planned or is being removed.
 	Frozen bool
 	// Offline says that the cluster's agent is not heard from.
 	Offline bool
@@ -51,6 +57,21 @@ type Partition struct {
 	Unavailable int
 }
 
+// Input is what a decision is made from.
+type Input struct {
+	// Strategy may be nil, which has upstream's defaults.
+	Strategy *fleet.RolloutStrategy
+	// OfflineBudget bounds the offline clusters that are not waited for; nil means a quarter, one at least.
+	OfflineBudget *intstr.IntOrString
+	// Members in the order of the rollout.
+	Members []Member
+	// Paused says that the whole bundle is, so that every member is Paused.
+	Paused bool
+	// AcceptedFailures is up to how many failures a person wants the rollout to go on.
+	AcceptedFailures int
+	Now              time.Time
+}
+
 // Decision is the answer for all members.
 type Decision struct {
 	// Actions by member.
@@ -60,23 +81,25 @@ type Decision struct {
 	Created int
 	// More says that new deployments were left for the next pass.
 	More bool
-	// Stuck names a limit of 0 that keeps ready clusters from ever changing; empty when there is none.
+	// Stuck names a limit of 0 that keeps clusters from ever changing; empty when there is none.
 	Stuck string
 	// Unavailable deployments before this pass, and how many may be.
 	Unavailable, MaxUnavailable int
 	// UnavailablePartitions after this pass, and how many may be before later ones wait.
 	UnavailablePartitions, MaxUnavailablePartitions int
+	// Rollout counts how far the members are before this pass. Its NextCheck is not set.
+	Rollout fleet.RolloutStatus
+	// NextCheck is when time alone may change the decision; zero when it does not.
+	NextCheck time.Time
 }
 
-// Decide plans one pass. Members are in the order of the rollout. A nil strategy has upstream's defaults;
-// a nil budget lets a quarter of the clusters (one at least) be offline without holding up the others.
-// A strategy that cannot be read is an error of class Stalled.
-func Decide(strategy *fleet.RolloutStrategy, offlineBudget *intstr.IntOrString, members []Member) (Decision, error) {
-	l, err := newLimits(strategy, offlineBudget, len(members))
+// Decide plans one pass. A strategy that cannot be read is an error of class Stalled.
+func Decide(in Input) (Decision, error) {
+	l, err := newLimits(in.Strategy, in.OfflineBudget, len(in.Members))
 	if err != nil {
 		return Decision{}, err
 	}
-	parts, err := l.partitions(members)
+	parts, err := l.partitions(in.Members)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -84,26 +107,32 @@ func Decide(strategy *fleet.RolloutStrategy, offlineBudget *intstr.IntOrString, 
 	if err != nil {
 		return Decision{}, err
 	}
-	p := &pass{limits: l, members: members, exempt: exempt(members, l.offline)}
+	p := &pass{limits: l, members: in.Members, exempt: exempt(in.Members, l.offline)}
 	p.decision = Decision{
-		Actions:                  make([]Action, len(members)),
+		Actions:                  make([]Action, len(in.Members)),
 		MaxUnavailable:           l.maxUnavailable,
 		MaxUnavailablePartitions: maxParts,
 	}
-	p.total = p.unavailable(indexes(0, len(members)))
+	p.classify(in.Now)
+	if err := p.judge(parts, in.AcceptedFailures); err != nil {
+		return Decision{}, err
+	}
+	p.total = p.unavailable(indexes(0, len(in.Members)))
+	p.inFlight = p.flying()
 	p.decision.Unavailable = p.total
 	open := true
 	for _, part := range parts {
 		if open {
 			p.run(part)
 		}
-		outcome := p.outcome(part)
+		outcome, behind := p.outcome(part)
 		p.decision.Partitions = append(p.decision.Partitions, outcome)
-		if outcome.Unavailable > outcome.MaxUnavailable {
+		if behind {
 			p.decision.UnavailablePartitions++
 		}
-		open = open && p.decision.UnavailablePartitions <= maxParts
+		open = open && p.decision.UnavailablePartitions <= maxParts && !(behind && part.mandatory)
 	}
+	p.decision.Rollout.Phase = p.phase(in.Paused)
 	return p.decision, nil
 }
 
@@ -112,7 +141,7 @@ func exempt(members []Member, offline int) []bool {
 	list := make([]bool, len(members))
 	for i, member := range members {
 		list[i] = member.Idle || member.Paused || member.Frozen
-		if !list[i] && member.Offline && offline > 0 {
+		if !list[i] && member.Offline && !member.Applied && offline > 0 {
 			list[i] = true
 			offline--
 		}
@@ -125,9 +154,14 @@ type pass struct {
 	limits   limits
 	members  []Member
 	exempt   []bool
-	decision Decision
+	progress []progress
+	// tolerated members failed, and the rollout goes on in spite of it.
+	tolerated []bool
+	decision  Decision
 	// total of unavailable deployments, with those this pass makes unavailable.
 	total int
+	// inFlight were told and have not succeeded, with those this pass tells.
+	inFlight int
 }
 
 // run acts on the members of one partition, in order.
@@ -135,37 +169,76 @@ func (p *pass) run(part partition) {
 	unavailable := p.unavailable(part.members)
 	for _, i := range part.members {
 		member, action := p.members[i], &p.decision.Actions[i]
-		if member.Frozen || action.Stage {
-			continue
-		}
-		if !member.Exists {
-			if p.decision.Created >= p.limits.maxNew {
-				p.decision.More = true
+		switch {
+		case member.Frozen || action.Stage:
+		case !member.Exists:
+			p.create(i)
+		default:
+			action.Stage = true
+			if member.Paused || member.Released || p.decision.Rollout.Breached {
 				continue
 			}
-			p.decision.Created++
-			*action = Action{Create: true, Stage: true, Release: !member.Paused}
-			continue
-		}
-		action.Stage = true
-		if member.Paused || member.Released {
-			continue
-		}
-		if p.exempt[i] || member.Unavailable {
-			action.Release = true
-			continue
-		}
-		switch {
-		case p.limits.maxUnavailable == 0:
-			p.decision.Stuck = "maxUnavailable"
-		case part.maxUnavailable == 0:
-			p.decision.Stuck = "maxUnavailable of partition " + strconv.Quote(part.name)
-		case p.total < p.limits.maxUnavailable && unavailable < part.maxUnavailable:
-			action.Release = true
-			p.total++
-			unavailable++
+			if p.release(i, part, unavailable) {
+				unavailable++
+			}
 		}
 	}
+}
+
+// create makes the deployment of a new member, if there may be another one.
+func (p *pass) create(i int) {
+	paused := p.members[i].Paused
+	switch {
+	case p.decision.Rollout.Breached:
+	case p.decision.Created >= p.limits.maxNew:
+		p.decision.More = true
+	case paused || p.exempt[i] || p.slot():
+		p.decision.Created++
+		p.decision.Actions[i] = Action{Create: true, Stage: true, Release: !paused}
+	}
+}
+
+// release lets a member change, if the limits allow it, and says whether that makes one more unavailable.
+func (p *pass) release(i int, part partition, unavailable int) bool {
+	action := &p.decision.Actions[i]
+	switch {
+	case p.exempt[i]:
+		action.Release = true
+	case p.members[i].Unavailable:
+		action.Release = p.slot()
+	case p.limits.maxUnavailable == 0:
+		p.decision.Stuck = "maxUnavailable"
+	case part.maxUnavailable == 0:
+		p.decision.Stuck = "maxUnavailable of partition " + strconv.Quote(part.name)
+	case p.total < p.limits.maxUnavailable && unavailable < part.maxUnavailable && p.slot():
+		action.Release = true
+		p.total++
+		return true
+	}
+	return false
+}
+
+// slot takes one of the places for members in flight, if there is one left.
+func (p *pass) slot() bool {
+	if p.limits.maxConcurrency == 0 {
+		p.decision.Stuck = "maxConcurrency"
+	}
+	if p.inFlight >= p.limits.maxConcurrency {
+		return false
+	}
+	p.inFlight++
+	return true
+}
+
+// flying counts the members that were told and have not succeeded.
+func (p *pass) flying() int {
+	count := 0
+	for i, state := range p.progress {
+		if state != toApply && state != succeeded && !p.exempt[i] && !p.tolerated[i] {
+			count++
+		}
+	}
+	return count
 }
 
 // unavailable counts existing deployments that do not run what they were told, those that were released in
@@ -181,13 +254,21 @@ func (p *pass) unavailable(members []int) int {
 	return count
 }
 
-// outcome counts what of a partition does not run what is wanted, after the pass.
-func (p *pass) outcome(part partition) Partition {
-	outcome := Partition{Name: part.name, Members: part.members, MaxUnavailable: part.maxUnavailable}
+// outcome counts what of a partition does not run what is wanted, after the pass, and says whether the
+// next partition has to wait for that.
+func (p *pass) outcome(part partition) (outcome Partition, behind bool) {
+	outcome = Partition{Name: part.name, Members: part.members, MaxUnavailable: part.maxUnavailable}
+	waiting := 0
 	for _, i := range part.members {
-		if !p.exempt[i] && !p.members[i].Applied {
+		if p.exempt[i] || p.tolerated[i] {
+			continue
+		}
+		if !p.members[i].Applied {
 			outcome.Unavailable++
 		}
+		if p.progress[i] != succeeded {
+			waiting++
+		}
 	}
-	return outcome
+	return outcome, outcome.Unavailable > outcome.MaxUnavailable || part.strict && waiting > 0
 }

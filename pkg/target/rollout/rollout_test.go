@@ -136,7 +136,7 @@ func TestDecide(t *testing.T) {
 		"nothing":                       {"", nil, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Decide(strategy(t, test.strategy), nil, test.members)
+			got, err := Decide(Input{Strategy: strategy(t, test.strategy), Members: test.members})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,11 +154,11 @@ func TestStuck(t *testing.T) {
 		"{partitions: [{name: a, maxUnavailable: 0}]}": `maxUnavailable of partition "a"`,
 		"{maxUnavailable: 1}":                          "",
 	} {
-		got, err := Decide(strategy(t, text), nil, []Member{in(old, 0)})
+		got, err := Decide(Input{Strategy: strategy(t, text), Members: []Member{in(old, 0)}})
 		if err != nil || got.Stuck != want {
 			t.Errorf("%s: stuck by %q, %v", text, got.Stuck, err)
 		}
-		if got, _ := Decide(strategy(t, text), nil, []Member{in(done, 0)}); got.Stuck != "" {
+		if got, _ := Decide(Input{Strategy: strategy(t, text), Members: []Member{in(done, 0)}}); got.Stuck != "" {
 			t.Errorf("%s: nothing to do, but stuck by %q", text, got.Stuck)
 		}
 	}
@@ -169,7 +169,7 @@ func TestPartitionNamesAndCounts(t *testing.T) {
 	for i := range members {
 		members[i] = old
 	}
-	got, err := Decide(strategy(t, "{autoPartitionThreshold: 5, autoPartitionSize: 40%, maxUnavailable: 1}"), nil, members)
+	got, err := Decide(Input{Strategy: strategy(t, "{autoPartitionThreshold: 5, autoPartitionSize: 40%, maxUnavailable: 1}"), Members: members})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestPartitionNamesAndCounts(t *testing.T) {
 
 func TestDefaultsOfLargeFleets(t *testing.T) {
 	for count, want := range map[int]int{1: 1, 199: 1, 200: 4, 1000: 4} {
-		got, err := Decide(nil, nil, make([]Member, count))
+		got, err := Decide(Input{Members: make([]Member, count)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestLimitsHold(t *testing.T) {
 			if pass > 500 {
 				t.Fatalf("seed %d: does not end: %+v", seed, members)
 			}
-			decision, err := Decide(s, nil, members)
+			decision, err := Decide(Input{Strategy: s, Members: members})
 			if err != nil {
 				t.Fatal(err)
 			}

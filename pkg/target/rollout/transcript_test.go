@@ -40,7 +40,7 @@ func TestTranscripts(t *testing.T) {
 			members := append([]Member{}, test.members...)
 			var got []string
 			for range 20 {
-				decision, err := Decide(strategy(t, test.strategy), nil, members)
+				decision, err := Decide(Input{Strategy: strategy(t, test.strategy), Members: members})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,7 +69,7 @@ func TestTranscriptsShuffled(t *testing.T) {
 				if pass > 500 {
 					t.Fatalf("%s, seed %d: does not end", name, seed)
 				}
-				decision, err := Decide(strategy(t, test.strategy), nil, members)
+				decision, err := Decide(Input{Strategy: strategy(t, test.strategy), Members: members})
 				if err != nil {
 					t.Fatal(err)
 				}

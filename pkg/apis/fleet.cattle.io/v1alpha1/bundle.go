@@ -159,6 +159,91 @@ type RolloutStrategy struct {
 	// +nullable
 	// +optional
 	Partitions []Partition `json:"partitions,omitempty"`
+
+	// Type says how clusters follow one another; nil means Partitioned.
+	// +optional
+	Type *RolloutType `json:"type,omitempty"`
+	// MaxConcurrency clusters take a change at a time, until they are ready for MinSuccessTime; nil means
+	// 25% for the type Progressive and no limit for the others.
+	// +optional
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
+	// MinSuccessTime is how long a cluster has to be ready before it counts as succeeded.
+	// +optional
+	MinSuccessTime *Duration `json:"minSuccessTime,omitempty"`
+	// ProgressDeadline is how long after it was told a cluster may take to become ready; after that it has
+	// timed out, which is a failure.
+	// +optional
+	ProgressDeadline *Duration `json:"progressDeadline,omitempty"`
+	// MaxFailures that do not halt the rollout: clusters that failed or timed out. A percentage is of all
+	// clusters, or of each partition for ProgressivePerGroup. nil means 0 for the two progressive types and
+	// no limit for the others.
+	// +optional
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+	// MandatoryPartitions are names of partitions that change first, in this order, each of them completely
+	// and without a failure.
+	// +optional
+	MandatoryPartitions []string `json:"mandatoryPartitions,omitempty"`
+}
+
+// RolloutType says how the clusters of a rollout follow one another.
+//
+// +kubebuilder:validation:Enum=Partitioned;All;Progressive;ProgressivePerGroup
+type RolloutType string
+
+// The types of rollouts.
+const (
+	// RolloutPartitioned changes partition after partition, within maxUnavailable.
+	RolloutPartitioned RolloutType = "Partitioned"
+	// RolloutAll changes all clusters at once.
+	RolloutAll RolloutType = "All"
+	// RolloutProgressive changes maxConcurrency clusters at a time, without regard to partitions other than
+	// the mandatory ones.
+	RolloutProgressive RolloutType = "Progressive"
+	// RolloutProgressivePerGroup changes partition after partition, each when the one before has succeeded.
+	RolloutProgressivePerGroup RolloutType = "ProgressivePerGroup"
+)
+
+// RolloutPhase says whether a rollout goes on by itself.
+//
+// +kubebuilder:validation:Enum=Progressing;Complete;Halted
+type RolloutPhase string
+
+// The phases of a rollout.
+const (
+	// RolloutProgressing goes on by itself.
+	RolloutProgressing RolloutPhase = "Progressing"
+	// RolloutComplete has reached every cluster that is waited for.
+	RolloutComplete RolloutPhase = "Complete"
+	// RolloutHalted waits for a person: it is paused, too much failed, or a limit is 0.
+	RolloutHalted RolloutPhase = "Halted"
+)
+
+// RolloutStatus says how far the present version of a bundle is. The five numbers add up to the clusters
+// that are reached.
+type RolloutStatus struct {
+	// +optional
+	Phase RolloutPhase `json:"phase,omitempty"`
+	// ToApply clusters were not told yet.
+	// +optional
+	ToApply int `json:"toApply"`
+	// Progressing clusters were told and are not ready yet, or not for long enough.
+	// +optional
+	Progressing int `json:"progressing"`
+	// Succeeded clusters are ready, for minSuccessTime at least.
+	// +optional
+	Succeeded int `json:"succeeded"`
+	// Failed clusters report that they cannot apply it.
+	// +optional
+	Failed int `json:"failed"`
+	// TimedOut clusters were not ready when progressDeadline was over.
+	// +optional
+	TimedOut int `json:"timedOut"`
+	// NextCheck is when time alone may change these numbers.
+	// +optional
+	NextCheck *metav1.Time `json:"nextCheck,omitempty"`
+	// Breached says that more failed than maxFailures, so that nothing else is told.
+	// +optional
+	Breached bool `json:"breached,omitempty"`
 }
 
 // Partition is a part of the clusters that changes before the next one.
@@ -193,6 +278,9 @@ type BundleStatus struct {
 	// Partitions in order.
 	// +optional
 	PartitionStatus []PartitionStatus `json:"partitions,omitempty"`
+	// Rollout says how far the present version is.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
 	// +optional
 	Display BundleDisplay `json:"display,omitempty"`
 	// ResourceKey is deprecated and always empty.

@@ -83,6 +83,10 @@ type BundleDeploymentStatus struct {
 	// +nullable
 	// +optional
 	AppliedDeploymentID string `json:"appliedDeploymentID,omitempty"`
+	// AckedDeploymentID is the id that the agent tried last; what the conditions say is about it. Agents that
+	// do not tell leave it empty.
+	// +optional
+	AckedDeploymentID string `json:"ackedDeploymentID,omitempty"`
 	// Release is "namespace/name:revision".
 	// +nullable
 	// +optional

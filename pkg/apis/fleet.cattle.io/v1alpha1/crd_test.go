@@ -18,6 +18,14 @@ const crdFile = "../../../../charts/fleet-crd/templates/crds.yaml"
 
 // additions lists the paths this project adds to upstream's schema; a path below one of them needs no entry.
 var additions = []string{
+	"Bundle .spec.rolloutStrategy.mandatoryPartitions",
+	"Bundle .spec.rolloutStrategy.maxConcurrency",
+	"Bundle .spec.rolloutStrategy.maxFailures",
+	"Bundle .spec.rolloutStrategy.minSuccessTime",
+	"Bundle .spec.rolloutStrategy.progressDeadline",
+	"Bundle .spec.rolloutStrategy.type",
+	"Bundle .status.rollout",
+	"BundleDeployment .status.ackedDeploymentID",
 	"Cluster .status.display.error",
 	"Cluster .status.display.message",
 	"Cluster .status.phase",
@@ -39,6 +47,12 @@ var additions = []string{
 	"GitRepo .status.display.transitioning",
 	"GitRepo .status.resources[].perClusterState.errApplied",
 	"GitRepo .status.resources[].perClusterState.outOfSync",
+	"HelmOp .spec.rolloutStrategy.mandatoryPartitions",
+	"HelmOp .spec.rolloutStrategy.maxConcurrency",
+	"HelmOp .spec.rolloutStrategy.maxFailures",
+	"HelmOp .spec.rolloutStrategy.minSuccessTime",
+	"HelmOp .spec.rolloutStrategy.progressDeadline",
+	"HelmOp .spec.rolloutStrategy.type",
 	"HelmOp .status.display.transitioning",
 	"HelmOp .status.resources[].perClusterState.errApplied",
 	"HelmOp .status.resources[].perClusterState.outOfSync",

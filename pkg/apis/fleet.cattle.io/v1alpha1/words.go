@@ -49,6 +49,16 @@ const (
 	// token the Ready condition names (our addition).
 	ConfirmDeletesAnnotation = "fleet.cattle.io/confirm-deletes"
 
+	// HoldAnnotation "true" on a Bundle is a person's wish to keep it paused: whoever writes the Bundle from
+	// its source leaves spec.paused alone while it is there.
+	HoldAnnotation = "fleet.cattle.io/hold"
+	// AcceptedFailuresAnnotation on a Bundle, "generation:count", lets a halted rollout of that generation go
+	// on as long as no more than count clusters fail.
+	AcceptedFailuresAnnotation = "fleet.cattle.io/accepted-failures"
+	// ReleasedAnnotation on a BundleDeployment is when its agent was told the deployment id, where the
+	// rollout looks at time.
+	ReleasedAnnotation = "fleet.cattle.io/released"
+
 	// SetHashLabel and SetIDAnnotation mark every object an agent applied with the set it belongs to.
 	SetHashLabel    = "objectset.rio.cattle.io/hash"
 	SetIDAnnotation = "objectset.rio.cattle.io/id"
