@@ -37,6 +37,7 @@ var layers = map[string]layer{
 	"pkg/cluster":            pure,
 	"pkg/cluster/controller": control,
 	"pkg/policy":             pure,
+	"pkg/policy/reader":      edge,
 	"pkg/content":            pure,
 	"pkg/content/store":      edge,
 	"pkg/agent/diff":         pure,

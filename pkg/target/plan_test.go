@@ -12,6 +12,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/policy"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -427,8 +428,10 @@ func forAll(s *Snapshot, change func(*ClusterInfo)) {
 
 func TestPoliciesReachTheOptions(t *testing.T) {
 	s := Snapshot{
-		Bundle: bundleOf(t, "{contentsId: s-1, helmOpOptions: {helmOpSecretName: x}, dependsOn: [{name: db}], targets: [{clusterSelector: {}}]}"), ManifestID: "s-1", Clusters: fleetOf(1),
-		ForbidNamespaceCreation: true, AllowedTargetNamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+		Bundle: bundleOf(t, "{contentsId: s-1, serviceAccount: tenant, namespace: apps, helmOpOptions: {helmOpSecretName: x}, dependsOn: [{name: db}], targets: [{clusterSelector: {}}]}"), ManifestID: "s-1", Clusters: fleetOf(1),
+		Rules: policy.New(
+			[]fleet.GitRepoRestriction{{AllowedTargetNamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}},
+			[]fleet.Policy{{RequireServiceAccount: true}}),
 	}
 	plan, err := NewPlan(s)
 	if err != nil {

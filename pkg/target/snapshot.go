@@ -9,9 +9,9 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/policy"
 	"github.com/fairlead-dev/fairlead/pkg/target/match"
 	"github.com/fairlead-dev/fairlead/pkg/target/values"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 )
@@ -39,10 +39,8 @@ type Snapshot struct {
 	// Current are all deployments of the bundle, by their labels.
 	Current []fleet.BundleDeployment
 
-	// AllowedTargetNamespaceSelector comes from the namespace's restrictions and is enforced on members.
-	AllowedTargetNamespaceSelector *metav1.LabelSelector
-	// ForbidNamespaceCreation is set where a policy demands it.
-	ForbidNamespaceCreation bool
+	// Rules are those of the bundle's namespace.
+	Rules policy.Rules
 	// Finalizers that every deployment gets.
 	Finalizers []string
 	// OfflineBudget bounds the offline clusters that a rollout does not wait for; nil means a quarter.

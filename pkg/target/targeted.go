@@ -69,6 +69,8 @@ type resolver struct {
 type resolved struct {
 	options  fleet.BundleDeploymentOptions
 	template *values.Template
+	// denied is why these options may not be used.
+	denied error
 	// static is what all clusters with labels (true) or without (false) get, where no value depends on
 	// more of the cluster than that.
 	static map[bool]*Targeted
@@ -77,6 +79,10 @@ type resolved struct {
 // resolve makes the options of a target. Parts of them are shared between targets.
 func (r *resolver) resolve(target *Targeted) {
 	shared := r.merge(target.Match.Options(r.snapshot.Bundle.Spec.TargetCustomizationMode))
+	if shared.denied != nil {
+		target.Err = shared.denied
+		return
+	}
 	if shared.static == nil {
 		r.render(target, shared)
 		return
@@ -138,14 +144,8 @@ func (r *resolver) merge(indexes []int) *resolved {
 		layers = append(layers, spec.Targets[index].BundleDeploymentOptions)
 	}
 	merged := options.Resolve(spec.BundleDeploymentOptions, layers...)
-	if r.snapshot.AllowedTargetNamespaceSelector != nil {
-		merged.AllowedTargetNamespaceSelector = r.snapshot.AllowedTargetNamespaceSelector.DeepCopy()
-	}
-	if r.snapshot.ForbidNamespaceCreation {
-		no := false
-		merged.CreateNamespace = &no
-	}
-	made := &resolved{options: merged, template: values.Compile(merged.Helm)}
+	merged = r.snapshot.Rules.Apply(merged)
+	made := &resolved{options: merged, template: values.Compile(merged.Helm), denied: r.snapshot.Rules.Deployment(&merged)}
 	if made.template.Static() {
 		made.static = map[bool]*Targeted{}
 	}

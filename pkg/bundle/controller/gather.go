@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/policy/reader"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
@@ -47,6 +48,9 @@ func (r *Reconciler) gather(ctx context.Context, bundle *fleet.Bundle) (target.S
 		return target.Snapshot{}, err
 	}
 	if snapshot.Bundle, err = r.withValues(ctx, bundle); err != nil {
+		return target.Snapshot{}, err
+	}
+	if snapshot.Rules, err = reader.Rules(ctx, r.Client, bundle.Namespace); err != nil {
 		return target.Snapshot{}, err
 	}
 	namespaces, err := r.reachable(ctx, bundle)

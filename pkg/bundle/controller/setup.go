@@ -53,6 +53,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 		Watches(&fleet.ClusterGroup{}, handler.EnqueueRequestsFromMapFunc(r.bundlesReaching), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&fleet.BundleNamespaceMapping{}, handler.EnqueueRequestsFromMapFunc(r.bundlesBeside)).
+		Watches(&fleet.Policy{}, handler.EnqueueRequestsFromMapFunc(r.bundlesBeside)).
+		Watches(&fleet.GitRepoRestriction{}, handler.EnqueueRequestsFromMapFunc(r.bundlesBeside)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.bundlesMapped), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(rollups).
 		WatchesRawSource(source.Kind(ofBundles, secretMetadata(), r.bundleValues())).
@@ -156,7 +158,7 @@ func (r *Reconciler) bundlesReaching(ctx context.Context, object client.Object) 
 	return append(requests, r.bundlesMapped(ctx, object)...)
 }
 
-// bundlesBeside lists the bundles of a mapping's namespace.
+// bundlesBeside lists the bundles of an object's namespace.
 func (r *Reconciler) bundlesBeside(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.bundlesIn(ctx, object.GetNamespace())
 }

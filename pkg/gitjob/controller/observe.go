@@ -118,6 +118,8 @@ func observeSource(next *fleet.GitRepoStatus, known *progress, problem error, no
 // failed for something only a person can mend.
 func problemOf(known *progress) error {
 	switch {
+	case known.denied != nil:
+		return known.denied
 	case known.lookErr == nil:
 		return known.readErr
 	case fault.NeedsPerson(known.readErr):

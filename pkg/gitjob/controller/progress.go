@@ -34,6 +34,9 @@ type progress struct {
 	heard        time.Time
 	awaited      bool
 
+	// denied is why the namespace's rules forbid the source; then it is neither looked at nor read.
+	denied error
+
 	// told is what the last event said, so that events come on change only.
 	told string
 
@@ -55,9 +58,10 @@ type announcement struct {
 
 // sourceKey is everything a read of the source depends on, but for Secrets.
 type sourceKey struct {
-	commit     string
-	generation int64
-	labels     string
+	commit         string
+	generation     int64
+	labels         string
+	serviceAccount string
 }
 
 // appliedSource is a source whose Bundles are all stored: their digests by name.
@@ -219,6 +223,9 @@ func (p *progress) stored(source appliedSource) {
 
 // nextPass is the time until there is something to do without an event.
 func (p *progress) nextPass(now time.Time) time.Duration {
+	if p.denied != nil {
+		return notAgain // a change of the rules or of the spec ends it
+	}
 	next := p.nextLook
 	if p.readErr != nil && p.nextRead.Before(next) {
 		next = p.nextRead

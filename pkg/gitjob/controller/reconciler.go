@@ -82,8 +82,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
-	r.look(ctx, &repo, known)
-	r.read(ctx, &repo, known)
+	if err := r.restrict(ctx, &repo, known); err != nil {
+		return reconcile.Result{}, err
+	}
+	if known.denied == nil {
+		r.look(ctx, &repo, known)
+		r.read(ctx, &repo, known)
+	}
 	if ctx.Err() != nil {
 		return reconcile.Result{}, ctx.Err() // what was found out is that we were told to stop
 	}

@@ -31,6 +31,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 		Named("gitrepo").
 		For(&fleet.GitRepo{}, builder.WithPredicates(specOrLabels())).
 		Watches(&fleet.Bundle{}, r.reposOfBundles(), builder.WithPredicates(bundleTouched())).
+		Watches(&fleet.Policy{}, handler.EnqueueRequestsFromMapFunc(r.reposBeside)).
+		Watches(&fleet.GitRepoRestriction{}, handler.EnqueueRequestsFromMapFunc(r.reposBeside)).
 		WatchesRawSource(rollups).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
@@ -105,6 +107,20 @@ func (r *Reconciler) reposOfBundles() handler.EventHandler {
 	}
 }
 
+// reposBeside lists the GitRepos of an object's namespace.
+func (r *Reconciler) reposBeside(ctx context.Context, object client.Object) []reconcile.Request {
+	var list fleet.GitRepoList
+	if err := r.Client.List(ctx, &list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list gitrepos", "namespace", object.GetNamespace())
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
 // announce writes an event when something new was seen or went wrong.
 func (r *Reconciler) announce(repo *fleet.GitRepo, known *progress) {
 	problem := problemOf(known)
@@ -117,6 +133,8 @@ func (r *Reconciler) announce(repo *fleet.GitRepo, known *progress) {
 	}
 	known.told = told
 	switch {
+	case known.denied != nil:
+		r.Events.Eventf(repo, nil, corev1.EventTypeWarning, "PolicyViolation", "ApplyGitRepoRestrictions", "%s", note(problem))
 	case known.lookErr != nil:
 		r.Events.Eventf(repo, nil, corev1.EventTypeWarning, "FailedToCheckCommit", "Poll", "%s", note(problem))
 	case fault.ClassOf(problem) == fault.Waiting:

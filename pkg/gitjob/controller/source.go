@@ -11,7 +11,19 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/policy/reader"
 )
+
+// restrict completes the spec by what the rules of the namespace say, and keeps what they forbid. The spec is
+// changed in memory only: it belongs to people.
+func (r *Reconciler) restrict(ctx context.Context, repo *fleet.GitRepo, known *progress) error {
+	rules, err := reader.Rules(ctx, r.Client, repo.Namespace)
+	if err != nil {
+		return err
+	}
+	repo.Spec, known.denied = rules.GitRepo(repo.Spec)
+	return nil
+}
 
 // look resolves the commit when it is time to, and keeps what it found.
 func (r *Reconciler) look(ctx context.Context, repo *fleet.GitRepo, known *progress) {
@@ -51,7 +63,9 @@ func (r *Reconciler) read(ctx context.Context, repo *fleet.GitRepo, known *progr
 }
 
 func keyOf(repo *fleet.GitRepo, commit string) sourceKey {
-	return sourceKey{commit: commit, generation: repo.Generation, labels: fmt.Sprint(repo.Labels)}
+	return sourceKey{
+		commit: commit, generation: repo.Generation, labels: fmt.Sprint(repo.Labels), serviceAccount: repo.Spec.ServiceAccount,
+	}
 }
 
 // intact says that nobody touched what the last read stored. What cannot be told counts as intact: an error
