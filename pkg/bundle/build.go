@@ -154,6 +154,9 @@ func (b *builder) object() *fleet.Bundle {
 	if b.req.CorrectDrift != nil && b.req.CorrectDrift.Enabled {
 		spec.CorrectDrift = b.req.CorrectDrift.DeepCopy()
 	}
+	if b.req.Validate != nil {
+		spec.Validate = b.req.Validate
+	}
 	if b.req.TargetNamespace != "" {
 		spec.TargetNamespace = b.req.TargetNamespace
 		for i := range spec.Targets {

@@ -48,6 +48,7 @@ type Request struct {
 	ForceSyncGeneration int64
 	// CorrectDrift counts only when it is enabled.
 	CorrectDrift *fleet.CorrectDrift
+	Validate     *bool
 	// These can only be switched on.
 	Paused, KeepResources, DeleteNamespace bool
 
@@ -74,6 +75,7 @@ func RequestFor(repo *fleet.GitRepo, commit string) Request {
 		ServiceAccount:      spec.ServiceAccount,
 		ForceSyncGeneration: spec.ForceSyncGeneration,
 		CorrectDrift:        spec.CorrectDrift,
+		Validate:            spec.Validate,
 		Paused:              spec.Paused,
 		KeepResources:       spec.KeepResources,
 		DeleteNamespace:     spec.DeleteNamespace,

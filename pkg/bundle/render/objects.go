@@ -59,15 +59,29 @@ func renderOffline(ctx context.Context, in Input, capabilities Capabilities, sco
 	if err != nil {
 		return nil, err
 	}
-	output, err := release.template(capabilities)
+	return release.offline(capabilities)
+}
+
+// offline renders a release that was built without marks.
+func (r *Release) offline(capabilities Capabilities) ([]*unstructured.Unstructured, error) {
+	known, err := capabilities.helm()
 	if err != nil {
 		return nil, err
 	}
-	objects, err := release.finisher.finish(output.Manifests)
+	return r.renderFor(helmchart.Cluster{Capabilities: known}, true)
+}
+
+// renderFor renders as an install or as an upgrade.
+func (r *Release) renderFor(cluster helmchart.Cluster, install bool) ([]*unstructured.Unstructured, error) {
+	output, err := r.template(cluster, install)
 	if err != nil {
 		return nil, err
 	}
-	hookObjects, err := release.finisher.hooks(output.Hooks)
+	objects, err := r.finisher.finish(output.Manifests)
+	if err != nil {
+		return nil, err
+	}
+	hookObjects, err := r.finisher.hooks(output.Hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -78,14 +92,13 @@ func renderOffline(ctx context.Context, in Input, capabilities Capabilities, sco
 	return result, nil
 }
 
-// template executes the chart's templates as Helm's install action does.
-func (r *Release) template(capabilities Capabilities) (*helmchart.Output, error) {
-	known, err := capabilities.helm()
-	if err != nil {
-		return nil, err
+// template executes the chart's templates as Helm's install or upgrade action does.
+func (r *Release) template(cluster helmchart.Cluster, install bool) (*helmchart.Output, error) {
+	options := chartutil.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: install, IsUpgrade: !install}
+	if !install {
+		options.Revision = 2
 	}
-	options := chartutil.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
-	return helmchart.Template(r.Chart, r.Values, options, known, helmchart.Limits{
+	return helmchart.Template(r.Chart, r.Values, options, cluster, helmchart.Limits{
 		Bytes: maxOutput, SkipSchemaValidation: r.SkipSchemaValidation,
 	})
 }

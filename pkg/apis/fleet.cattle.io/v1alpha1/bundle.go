@@ -90,6 +90,12 @@ type BundleSpec struct {
 	// ValuesHash is the digest of the Secret that holds the Helm values.
 	// +optional
 	ValuesHash string `json:"valuesHash,omitempty"`
+
+	// Validate lets the hub render the bundle before it sends it: a cluster for which it does not render keeps
+	// what it has. Unset means what the hub is set to. It is no option: deployment ids do not depend on it
+	// (our addition).
+	// +optional
+	Validate *bool `json:"validate,omitempty"`
 }
 
 // BundleResource is one file.

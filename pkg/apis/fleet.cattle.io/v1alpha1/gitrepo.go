@@ -141,6 +141,11 @@ type GitRepoSpec struct {
 	// WebhookSecret holds the secrets of webhooks for this repository.
 	// +optional
 	WebhookSecret string `json:"webhookSecret,omitempty"`
+
+	// Validate lets the hub render bundles before it sends them: a cluster for which a bundle does not render
+	// keeps what it has. Unset means what the hub is set to (our addition).
+	// +optional
+	Validate *bool `json:"validate,omitempty"`
 }
 
 // BundlePath is a folder that is a bundle.

@@ -67,7 +67,7 @@ func TestTemplateIsBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			output, err := Template(loaded, map[string]any{}, chartutil.ReleaseOptions{}, chartutil.DefaultCapabilities, Limits{Bytes: test.limit})
+			output, err := Template(loaded, map[string]any{}, chartutil.ReleaseOptions{}, Cluster{Capabilities: chartutil.DefaultCapabilities}, Limits{Bytes: test.limit})
 			if test.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), test.wantErr) {
 					t.Errorf("error %v, want one with %q", err, test.wantErr)

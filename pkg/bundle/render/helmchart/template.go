@@ -19,6 +19,15 @@ type Limits struct {
 	SkipSchemaValidation bool
 }
 
+// Cluster is the cluster that templates are executed for.
+type Cluster struct {
+	Capabilities *chartutil.Capabilities
+	// Lookup answers lookup; nil finds nothing.
+	Lookup engine.ClientProvider
+	// Asked, unless it is nil, learns what was asked about Capabilities.
+	Asked *Asked
+}
+
 // Output is what templates give: streams in which every document says its file in a comment.
 type Output struct {
 	// Manifests in the order of installation.
@@ -30,24 +39,47 @@ type Output struct {
 // Template executes a chart's templates. Like Helm it changes the chart: dependencies that are switched off
 // leave it.
 func Template(from *chart.Chart, values map[string]any, options chartutil.ReleaseOptions,
-	capabilities *chartutil.Capabilities, limits Limits) (*Output, error) {
-	version := capabilities.KubeVersion.Version
-	if wanted := from.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, version) {
-		return nil, fmt.Errorf("chart %s wants Kubernetes %s, this is %s", from.Name(), wanted, version)
+	cluster Cluster, limits Limits) (*Output, error) {
+	if err := cluster.suits(from.Metadata); err != nil {
+		return nil, err
 	}
 	if err := chartutil.ProcessDependenciesWithMerge(from, values); err != nil {
 		return nil, fmt.Errorf("process dependencies of chart %s: %w", from.Name(), err)
 	}
-	known, err := chartutil.ToRenderValuesWithSchemaValidation(from, values, options, capabilities, limits.SkipSchemaValidation)
+	known, err := chartutil.ToRenderValuesWithSchemaValidation(from, values, options, cluster.Capabilities, limits.SkipSchemaValidation)
 	if err != nil {
 		return nil, err
 	}
-	files, err := engine.Render(from, known)
+	files, err := cluster.execute(from, known)
 	if err != nil {
 		return nil, err
 	}
 	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "NOTES.txt") })
 	return sorted(files, limits.Bytes)
+}
+
+// suits returns an error when a chart is not made for the cluster's version.
+func (c Cluster) suits(chart *chart.Metadata) error {
+	if chart.KubeVersion == "" {
+		return nil
+	}
+	if c.Asked != nil {
+		c.Asked.Version = true
+	}
+	if version := c.Capabilities.KubeVersion.Version; !chartutil.IsCompatibleRange(chart.KubeVersion, version) {
+		return fmt.Errorf("chart %s wants Kubernetes %s, this is %s", chart.Name, chart.KubeVersion, version)
+	}
+	return nil
+}
+
+func (c Cluster) execute(from *chart.Chart, known chartutil.Values) (map[string]string, error) {
+	if c.Asked != nil {
+		known["Capabilities"] = &witness{capabilities: c.Capabilities, asked: c.Asked}
+	}
+	if c.Lookup != nil {
+		return engine.RenderWithClientProvider(from, known, c.Lookup)
+	}
+	return engine.Render(from, known)
 }
 
 func sorted(files map[string]string, limit int) (*Output, error) {
