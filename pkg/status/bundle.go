@@ -41,8 +41,10 @@ type BundleInput struct {
 	Rollout *Rollout
 	// Err is about the whole bundle and takes the place of the roll-up's message.
 	Err error
-	// Problems are about single clusters, or wait for a person; they come before the roll-up's message.
+	// Problems wait for a person; they come before the roll-up's message.
 	Problems []string
+	// Held are the clusters that are kept from what is wanted there.
+	Held []Held
 	// ResourcesSHA256Sum and OCIReference are taken when not empty.
 	ResourcesSHA256Sum string
 	OCIReference       string
@@ -73,9 +75,13 @@ func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
 		}
 		out.Rollout = &progress
 	}
+	hold(&rollup.Summary, in.Held)
 	out.Summary = rollup.Summary
 	out.Display = fleet.BundleDisplay{ReadyClusters: ReadyOf(&out.Summary), State: displayState(&out.Summary)}
 	reason, message := readiness(in.Err, in.Problems, Message(&out.Summary, wordCluster))
+	if in.Err == nil && len(in.Held) > 0 {
+		reason = fleet.ReasonError
+	}
 	SetReady(&out.Conditions, reason, message, now)
 	return out
 }

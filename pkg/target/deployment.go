@@ -115,6 +115,12 @@ func newDraft(s Snapshot, target Targeted, action rollout.Action, current *fleet
 		d.setValues(target.document, target.document)
 	case spec.StagedDeploymentID == target.DeploymentID:
 		d.stageValues(target.document, stagedBefore)
+	case current != nil:
+		// It is told nothing yet and goes on referring to what it refers to.
+		delete(d.labels, fleet.ContentLabel)
+		if id, has := current.Labels[fleet.ContentLabel]; has {
+			d.labels[fleet.ContentLabel] = id
+		}
 	}
 	return d
 }

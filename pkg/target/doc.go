@@ -5,6 +5,9 @@
 // The parts are packages of their own: match (which clusters, which targets), options (merging), values
 // (rendering for a cluster), rollout (how many at a time).
 //
+// It renders nothing itself: it says what has to be rendered (Plan.Checks), and holds clusters back for which
+// that fails or is not known yet; the others go on.
+//
 // It reads and writes nothing. It never deletes on doubt: a cluster that could not be planned keeps what
 // it has, and many deletions that no person asked for wait for a confirmation (Guard).
 //

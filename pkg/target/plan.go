@@ -47,6 +47,11 @@ type Plan struct {
 
 	// Guard is set when deletions were left out, because there are many and no person asked for them.
 	Guard *Guard
+
+	// Checks are what the plan wants to know of: each different thing to render once, whether a verdict about
+	// it is in the snapshot or not. Unchecked clusters wait for those that are not.
+	Checks    []Check
+	Unchecked int
 }
 
 // Failure is a cluster with the reason why there is no plan for it.
@@ -71,13 +76,14 @@ func NewPlan(s Snapshot) (Plan, error) {
 	}
 	plan := Plan{Warnings: warnings, Targets: len(targets)}
 	var placed []Targeted
-	waiting := map[string]bool{}
+	waiting, asked := map[string]bool{}, map[CheckID]bool{}
 	for _, target := range targets {
 		if target.Cluster.DeploymentNamespace == "" {
 			waiting[target.Cluster.Key()] = true
 			plan.Waiting = append(plan.Waiting, target.Cluster.Key())
 			continue
 		}
+		plan.check(s, &target, current[target.Cluster.DeploymentNamespace], asked)
 		if target.Err != nil {
 			plan.Failed = append(plan.Failed, Failure{target.Cluster.Key(), target.Err})
 		}
@@ -126,7 +132,7 @@ func (p *Plan) add(s Snapshot, target Targeted, action rollout.Action, current *
 	case current == nil && !action.Create:
 		p.Missing++
 		return
-	case target.Err != nil || (current != nil && current.DeletionTimestamp != nil):
+	case target.Err != nil || target.held || (current != nil && current.DeletionTimestamp != nil):
 		p.Unchanged++
 		return
 	}

@@ -20,7 +20,8 @@ func members(s Snapshot, targets []Targeted, current map[string]*fleet.BundleDep
 			Paused:     s.Bundle.Spec.Paused || target.Cluster.Paused,
 			Idle:       target.Cluster.OffSchedule,
 			Offline:    target.Cluster.Offline,
-			Frozen:     target.Err != nil,
+			Frozen:     target.Err != nil && !target.held,
+			Held:       target.held,
 		}
 		if bd := current[target.Cluster.DeploymentNamespace]; bd != nil {
 			member.Exists = true

@@ -56,6 +56,10 @@ type Snapshot struct {
 	ConfirmedDeletes string
 	// MissingValues holds "namespace/name" of deployments whose Secret is gone or holds something else.
 	MissingValues map[string]bool
+
+	// Validate demands a verdict before anything new is sent, and Verdicts are those that are known.
+	Validate bool
+	Verdicts map[CheckID]Verdict
 }
 
 // ClusterInfo is what planning needs of a Cluster.
@@ -73,11 +77,16 @@ type ClusterInfo struct {
 	Offline bool
 	// OffSchedule clusters are outside of their schedule's window.
 	OffSchedule bool
+	// KubernetesVersion is what the cluster's agent reports; empty when it reports none.
+	KubernetesVersion string
 }
 
 // InfoOf returns what planning needs of a Cluster. It shares maps with the object.
 func InfoOf(cluster *fleet.Cluster) ClusterInfo {
-	phase := cluster.Status.Phase
+	phase, version := cluster.Status.Phase, ""
+	if cluster.Status.Versions != nil {
+		version = cluster.Status.Versions.Kubernetes
+	}
 	return ClusterInfo{
 		Namespace:           cluster.Namespace,
 		Name:                cluster.Name,
@@ -88,6 +97,7 @@ func InfoOf(cluster *fleet.Cluster) ClusterInfo {
 		Paused:              cluster.Spec.Paused,
 		Offline:             phase == fleet.ClusterPending || phase == fleet.ClusterNotReady || phase == fleet.ClusterUnknown,
 		OffSchedule:         cluster.Status.Scheduled && !cluster.Status.ActiveSchedule,
+		KubernetesVersion:   version,
 	}
 }
 

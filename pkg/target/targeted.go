@@ -30,6 +30,8 @@ type Targeted struct {
 	// Err says why the options could not be made; then they are empty.
 	Err error
 
+	// held says that the deployment does not render, or was not rendered yet, and is not sent.
+	held bool
 	// stripped are the options without values, and document the values as JSON; nil when there are none.
 	stripped fleet.BundleDeploymentOptions
 	document []byte

@@ -32,6 +32,10 @@ type Member struct {
 	Idle bool
 	// Frozen says that the deployment is left as it is, because it could not be planned or is being removed.
 	Frozen bool
+	// Held says that what is wanted does not render for the cluster, or was not rendered yet. It is left as it
+	// is and runs on, so that it takes no part in maxUnavailable by that; but it does not run what is wanted, so
+	// that it holds up later partitions as a cluster does on which it fails.
+	Held bool
 	// Offline says that the cluster's agent is not heard from.
 	Offline bool
 }
@@ -170,7 +174,7 @@ func (p *pass) run(part partition) {
 	for _, i := range part.members {
 		member, action := p.members[i], &p.decision.Actions[i]
 		switch {
-		case member.Frozen || action.Stage:
+		case member.Frozen || member.Held || action.Stage:
 		case !member.Exists:
 			p.create(i)
 		default:

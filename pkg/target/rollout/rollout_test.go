@@ -102,6 +102,7 @@ func TestDecide(t *testing.T) {
 	offline := func(m *Member) { m.Offline = true }
 	idle := func(m *Member) { m.Idle = true }
 	frozen := func(m *Member) { m.Frozen = true }
+	held := func(m *Member) { m.Held = true }
 	const three = "{partitions: [{name: a}, {name: b, maxUnavailable: 1}, {name: c}], maxUnavailable: 50%}"
 	for name, test := range map[string]struct {
 		strategy string
@@ -133,6 +134,10 @@ func TestDecide(t *testing.T) {
 		"automatic partitions":          {"{autoPartitionThreshold: 4, autoPartitionSize: 2, maxUnavailable: 1}", []Member{old, old, old, old}, "rs..", false},
 		"below the threshold":           {"{autoPartitionThreshold: 5, autoPartitionSize: 2}", []Member{old, old, old, old}, "rrrr", false},
 		"no size":                       {"{autoPartitionThreshold: 1, autoPartitionSize: 0}", []Member{old, old}, "rr", false},
+		"held back":                     {"{maxUnavailable: 1}", []Member{with(old, held), with(absent, held), old}, "..r", false},
+		"held back and down":            {"{maxUnavailable: 1}", []Member{with(oldDown, held), old}, ".s", false},
+		"held back in the canary":       {"{partitions: [{name: a, maxUnavailable: 0}, {name: b}]}", []Member{in(with(old, held), 0), in(old, 1)}, "..", false},
+		"held back within its limit":    {"{partitions: [{name: a, maxUnavailable: 1}, {name: b}]}", []Member{in(with(old, held), 0), in(done, 0), in(old, 1)}, ".sr", false},
 		"nothing":                       {"", nil, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,70 @@
+package status
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+// Held is a cluster that is kept from what is wanted there, because it cannot be made or does not render.
+type Held struct {
+	// Cluster is "namespace/name".
+	Cluster string
+	// State of the cluster's deployment; empty when it has none.
+	State fleet.BundleState
+	// Message says why.
+	Message string
+}
+
+// heldBack starts the message of a cluster that is held back.
+const heldBack = "held back: "
+
+// HeldBack returns why a cluster is held back, as a bundle's summary names it; false when it is not.
+func HeldBack(resource *fleet.NonReadyResource) (why string, is bool) {
+	return strings.CutPrefix(resource.Message, heldBack)
+}
+
+// hold counts clusters that are held back in a bundle's summary: those without deployment are pending (and
+// counted as that already), the others at least out of sync, whatever their deployment says of itself.
+func hold(summary *fleet.BundleSummary, held []Held) {
+	if len(held) == 0 {
+		return
+	}
+	listed := map[string]*fleet.NonReadyResource{}
+	list := slices.Clone(summary.NonReadyResources)
+	for i := range list {
+		listed[list[i].Name] = &list[i]
+	}
+	var added []fleet.NonReadyResource
+	for _, one := range held {
+		state := fleet.Pending
+		if one.State != "" {
+			state = worse(one.State, fleet.OutOfSync)
+		}
+		// Counts may be newer than what was planned on; then another pass is on its way.
+		if one.State != "" && CountOf(summary, one.State) > 0 {
+			Count(summary, one.State, -1)
+			Count(summary, state, 1)
+		}
+		entry := fleet.NonReadyResource{Name: one.Cluster, State: state, Message: Cut(heldBack+one.Message, maxRecordText)}
+		if present := listed[one.Cluster]; present != nil {
+			*present = entry
+			continue
+		}
+		added = append(added, entry)
+	}
+	list = append(list, added...)
+	slices.SortStableFunc(list, func(a, b fleet.NonReadyResource) int {
+		return cmp.Or(cmp.Compare(b.State.Rank(), a.State.Rank()), cmp.Compare(a.Name, b.Name))
+	})
+	summary.NonReadyResources = list[:min(len(list), maxNonReady)]
+}
+
+func worse(a, b fleet.BundleState) fleet.BundleState {
+	if a.Rank() > b.Rank() {
+		return a
+	}
+	return b
+}
