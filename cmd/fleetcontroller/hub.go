@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -101,13 +102,13 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 }
 
 func managerOptions(settings *settings) ctrl.Options {
-	metrics := settings.metricsAddress
+	metricsAddress := settings.metricsAddress
 	if settings.disableMetrics {
-		metrics = "0"
+		metricsAddress = "0"
 	}
 	return ctrl.Options{
 		Scheme:                        scheme(),
-		Metrics:                       metricsserver.Options{BindAddress: metrics},
+		Metrics:                       metricsserver.Options{BindAddress: metricsAddress},
 		HealthProbeBindAddress:        settings.healthAddress,
 		LeaderElection:                settings.leaderElect,
 		LeaderElectionID:              "fleet-controller-leader-election-shard",
@@ -195,11 +196,17 @@ func (h *hub) addClusters() error {
 }
 
 func (h *hub) addBundles() error {
+	shown, err := bundlecontroller.NewMetrics(metrics.Registry)
+	if err != nil {
+		return fmt.Errorf("register metrics of bundles: %w", err)
+	}
 	reconciler := &bundlecontroller.Reconciler{
-		Client:  h.GetClient(),
-		Reader:  h.GetAPIReader(),
-		Rollups: h.feed,
-		Now:     time.Now,
+		Client:   h.GetClient(),
+		Reader:   h.GetAPIReader(),
+		Rollups:  h.feed,
+		Validate: h.settings.validateBundles,
+		Metrics:  shown,
+		Now:      time.Now,
 	}
 	return reconciler.Register(h, h.feed.Source(status.KindBundle), h.settings.bundleWorkers)
 }

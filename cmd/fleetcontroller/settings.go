@@ -27,6 +27,8 @@ type settings struct {
 	requireTokenTTL      bool
 	refuseServiceAccount bool
 
+	validateBundles bool
+
 	leaderElect   bool
 	leaseDuration time.Duration
 	renewDeadline time.Duration
@@ -72,6 +74,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.skipHostKeys, "insecure-skip-host-key-checks", false, "accept SSH hosts that nobody vouches for")
 	flags.BoolVar(&s.requireTokenTTL, "require-token-ttl", false, "delete registration tokens that never expire")
 	flags.BoolVar(&s.refuseServiceAccount, "refuse-service-account-agents", false, "let only agents join that ask for a certificate")
+	flags.BoolVar(&s.validateBundles, "validate-bundles", true, "render bundles before they are sent, unless they or their GitRepo say otherwise; a cluster for which one does not render keeps what it has")
 	flags.BoolVar(&s.leaderElect, "leader-elect", s.leaderElect, "work only while holding the lease")
 	flags.IntVar(&s.gitRepoWorkers, "gitrepo-workers", s.gitRepoWorkers, "GitRepos worked on at a time")
 	flags.IntVar(&s.bundleWorkers, "bundle-workers", s.bundleWorkers, "Bundles worked on at a time")

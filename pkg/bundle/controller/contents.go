@@ -62,16 +62,9 @@ func (c *contents) ensure(ctx context.Context, bundle *fleet.Bundle, id string) 
 	if c.touch(id, false) {
 		return nil
 	}
-	var whole fleet.Bundle
-	if err := c.reader.Get(ctx, client.ObjectKeyFromObject(bundle), &whole); err != nil {
-		return fmt.Errorf("read bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
-	}
-	stored, err := content.Manifest{Resources: whole.Spec.Resources}.Store()
+	_, stored, err := c.files(ctx, client.ObjectKeyFromObject(bundle), id)
 	if err != nil {
 		return err
-	}
-	if stored.ID != id {
-		return fault.New(fault.Transient, "BundleChanged", "bundle %s/%s changed while it was being stored", bundle.Namespace, bundle.Name)
 	}
 	object, err := stored.Object()
 	if err != nil {
@@ -86,6 +79,20 @@ func (c *contents) ensure(ctx context.Context, bundle *fleet.Bundle, id string) 
 	}
 	c.touch(id, true)
 	return nil
+}
+
+// files reads the files of a bundle, which must be those that id names.
+func (c *contents) files(ctx context.Context, bundle types.NamespacedName, id string) (content.Manifest, content.Stored, error) {
+	var whole fleet.Bundle
+	if err := c.reader.Get(ctx, bundle, &whole); err != nil {
+		return content.Manifest{}, content.Stored{}, fmt.Errorf("read bundle %s: %w", bundle, err)
+	}
+	manifest := content.Manifest{Resources: whole.Spec.Resources}
+	stored, err := manifest.Store()
+	if err == nil && stored.ID != id {
+		err = fault.New(fault.Transient, "BundleChanged", "bundle %s changed while it was being read", bundle)
+	}
+	return manifest, stored, err
 }
 
 // touch notes that a Content is needed now, if it is known to exist or exists says so.

@@ -33,6 +33,7 @@ func observe(bundle *fleet.Bundle, pass outcome, rollup status.Rollup, now time.
 	if pass.planned {
 		input.Rollout = rolloutOf(pass.plan)
 		input.Problems = problemsOf(pass.plan)
+		input.Held = heldOf(pass.plan, pass.current)
 	}
 	return status.Bundle(input, now)
 }
@@ -56,13 +57,27 @@ func problemsOf(plan target.Plan) []string {
 	if plan.Guard != nil {
 		problems = append(problems, fmt.Sprintf("%s: annotate the bundle with %s", plan.Guard.Message(), fleet.ConfirmDeletesAnnotation))
 	}
-	for _, failure := range plan.Failed {
-		problems = append(problems, fmt.Sprintf("Cluster %s: %v", failure.Cluster, failure.Err))
-	}
 	for _, warning := range plan.Warnings {
 		problems = append(problems, warning.Error())
 	}
 	return problems
+}
+
+// heldOf lists the clusters that are kept from what is wanted, with the state of what they run.
+func heldOf(plan target.Plan, current []fleet.BundleDeployment) []status.Held {
+	if len(plan.Failed) == 0 {
+		return nil
+	}
+	states := make(map[string]fleet.BundleState, len(current))
+	for i := range current {
+		labels := current[i].Labels
+		states[labels[fleet.ClusterNamespaceLabel]+"/"+labels[fleet.ClusterLabel]] = status.Of(&current[i])
+	}
+	held := make([]status.Held, 0, len(plan.Failed))
+	for _, failure := range plan.Failed {
+		held = append(held, status.Held{Cluster: failure.Cluster, State: states[failure.Cluster], Message: failure.Err.Error()})
+	}
+	return held
 }
 
 // delete removes the deployments and the values and lets go once the last one is gone; their deletion

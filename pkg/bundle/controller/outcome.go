@@ -40,7 +40,7 @@ func (o outcome) again(now time.Time) time.Duration {
 
 // observed says that the pass is through with this version of the spec: nothing of it is left to be retried.
 func (o outcome) observed() bool {
-	return !hasTransient(o.err) && fault.ClassOf(o.err) != fault.Waiting
+	return o.plan.Unchecked == 0 && !hasTransient(o.err) && fault.ClassOf(o.err) != fault.Waiting
 }
 
 // retried returns the error if it is worth a retry with back-off; others wait for an event.

@@ -85,6 +85,7 @@ func TestOutcome(t *testing.T) {
 		"could not gather":      {outcome{err: errPlain}, false, 0, false},
 		"waits for values":      {outcome{err: errWaits}, false, 0, false},
 		"cannot be planned":     {outcome{err: errStalled}, false, 0, true},
+		"some are not rendered": {outcome{planned: true, plan: target.Plan{Unchecked: 1}}, false, 0, false},
 		"one refused, one lost": {outcome{planned: true, err: errors.Join(errStalled, errPlain)}, false, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,8 +117,8 @@ func TestObserve(t *testing.T) {
 		"stalled":          {outcome{err: errStalled}, fleet.ReasonError, []string{"a person must act"}, 4},
 		"values missing":   {outcome{err: errWaits}, target.ReasonValuesMissing, []string{"no values yet"}, 3},
 		"deletes are held": {outcome{planned: true, plan: target.Plan{Guard: guard}}, fleet.ReasonError, []string{"abc", fleet.ConfirmDeletesAnnotation}, 4},
-		"one cluster fails": {outcome{planned: true, plan: target.Plan{Failed: []target.Failure{{Cluster: "ws/dev", Err: errStalled}}}},
-			fleet.ReasonError, []string{"Cluster ws/dev: a person must act"}, 4},
+		"one cluster fails": {outcome{planned: true, plan: target.Plan{Missing: 1, Failed: []target.Failure{{Cluster: "ws/dev", Err: errStalled}}}},
+			fleet.ReasonError, []string{"Pending(1) [Cluster ws/dev: held back: a person must act]"}, 4},
 		"warns": {outcome{planned: true, plan: target.Plan{Warnings: []error{errStalled}}}, fleet.ReasonError, []string{"a person must act"}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {

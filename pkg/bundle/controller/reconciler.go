@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
@@ -33,11 +35,15 @@ type Reconciler struct {
 	// Reader reads from the API server: Secrets, and Bundles with their files.
 	Reader  client.Reader
 	Rollups Rollups
-	Now     func() time.Time
+	// Validate lets bundles be rendered before they are sent, unless they say otherwise.
+	Validate bool
+	Metrics  *Metrics
+	Now      func() time.Time
 
-	contents *contents
-	writes   settled
-	values   valuesCache
+	contents  *contents
+	validator *validation.Validator
+	writes    settled
+	values    valuesCache
 	// valuesOfDeployments knows which Secrets of that type there are.
 	valuesOfDeployments client.Reader
 }
@@ -71,6 +77,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if errors.Is(pass.err, errBehind) || pass.unseen() {
 		return reconcile.Result{RequeueAfter: behindRetry}, nil
 	}
+	if pass.err == nil && pass.plan.Unchecked > 0 {
+		// The verdicts wake the bundle up; until then a status would be of neither the old nor the new.
+		return reconcile.Result{RequeueAfter: min(cmp.Or(pass.again(r.Now()), validation.Patience), validation.Patience)}, nil
+	}
 	rollup, counted := r.Rollups.Bundle(bundle.Namespace, bundle.Name)
 	switch {
 	case !counted:
@@ -98,6 +108,7 @@ func settle(err error) (reconcile.Result, error) {
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.values.drop(key)
 	r.writes.forget(key)
+	r.validator.Forget(key)
 }
 
 // deploy gathers a snapshot, plans and executes.
@@ -106,11 +117,36 @@ func (r *Reconciler) deploy(ctx context.Context, bundle *fleet.Bundle) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	plan, err := target.NewPlan(snapshot)
+	plan, err := r.plan(bundle, snapshot)
 	if err != nil {
 		return outcome{current: snapshot.Current, err: err}
 	}
 	return outcome{plan: plan, planned: true, current: snapshot.Current, err: r.execute(ctx, bundle, snapshot, plan)}
+}
+
+// plan plans with what is known about rendering, and asks for what is not.
+func (r *Reconciler) plan(bundle *fleet.Bundle, snapshot target.Snapshot) (target.Plan, error) {
+	key := client.ObjectKeyFromObject(bundle)
+	if snapshot.Validate = r.validates(bundle); snapshot.Validate {
+		snapshot.Verdicts = r.validator.Known(key)
+	}
+	plan, err := target.NewPlan(snapshot)
+	if err == nil && r.validator.Ask(key, snapshot.ManifestID, plan.Checks) {
+		snapshot.Verdicts = r.validator.Known(key)
+		return target.NewPlan(snapshot)
+	}
+	return plan, err
+}
+
+// validates says whether a bundle is rendered before it is sent. The files of some are not on the hub.
+func (r *Reconciler) validates(bundle *fleet.Bundle) bool {
+	if bundle.Spec.ContentsID != "" || bundle.Spec.HelmOpOptions != nil {
+		return false
+	}
+	if bundle.Spec.Validate != nil {
+		return *bundle.Spec.Validate
+	}
+	return r.Validate
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, bundle *fleet.Bundle) (bool, error) {

@@ -20,6 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 // nameIndex finds the Bundles of a name in all namespaces.
@@ -29,6 +32,16 @@ const nameIndex = "name"
 // Bundle's deployments arrive through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
 	r.contents = newContents(r.Client, r.Reader, r.Now)
+	r.validator = validation.New(validation.Options{
+		Files: func(ctx context.Context, bundle types.NamespacedName, id string) (content.Manifest, error) {
+			manifest, _, err := r.contents.files(ctx, bundle, id)
+			return manifest, err
+		},
+		Count: r.Metrics.rendered, Now: r.Now, Log: mgr.GetLogger().WithName("validation"),
+	})
+	if err := mgr.Add(r.validator); err != nil {
+		return fmt.Errorf("add the validation of bundles: %w", err)
+	}
 	if err := index(mgr); err != nil {
 		return err
 	}
@@ -57,6 +70,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 		Watches(&fleet.GitRepoRestriction{}, handler.EnqueueRequestsFromMapFunc(r.bundlesBeside)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.bundlesMapped), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(rollups).
+		WatchesRawSource(r.validator.Source()).
 		WatchesRawSource(source.Kind(ofBundles, secretMetadata(), r.bundleValues())).
 		WatchesRawSource(source.Kind(ofDeployments, secretMetadata(), r.deploymentValues())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -122,9 +136,12 @@ func clusterTouched() predicate.Predicate {
 			!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 			before.Status.Namespace != after.Status.Namespace || before.Status.Phase != after.Status.Phase ||
+			kubernetesOf(before) != kubernetesOf(after) ||
 			before.Status.Scheduled != after.Status.Scheduled || before.Status.ActiveSchedule != after.Status.ActiveSchedule
 	}}
 }
+
+func kubernetesOf(cluster *fleet.Cluster) string { return target.InfoOf(cluster).KubernetesVersion }
 
 func bundleOf(_ context.Context, object client.Object) []reconcile.Request {
 	labels := object.GetLabels()
