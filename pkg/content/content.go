@@ -73,15 +73,27 @@ func Load(object *fleet.Content) (Manifest, error) {
 }
 
 // DeploymentID returns "<manifest id>:<digest of the options>". What does not change the objects on
-// the member (diff, correctDrift) does not count.
+// the member (diff, correctDrift, rules of readiness) does not count.
 func DeploymentID(manifestID string, options fleet.BundleDeploymentOptions) (string, error) {
 	options.Diff = nil
 	options.CorrectDrift = nil
+	options.ManifestConfigs = written(options.ManifestConfigs)
 	data, err := line(options)
 	if err != nil {
 		return "", fmt.Errorf("encode options: %w", err)
 	}
 	return manifestID + ":" + sum(data), nil
+}
+
+// written returns the parts of the configurations that say how objects are written.
+func written(configs []fleet.ManifestConfig) []fleet.ManifestConfig {
+	var kept []fleet.ManifestConfig
+	for _, config := range configs {
+		if config.Apply != nil {
+			kept = append(kept, fleet.ManifestConfig{Resource: config.Resource, Apply: config.Apply})
+		}
+	}
+	return kept
 }
 
 // DeploymentValuesHash returns the digest of the two values documents of a BundleDeployment's Secret.

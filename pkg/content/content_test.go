@@ -183,3 +183,38 @@ func readBundles(t *testing.T, file string) map[string]fleet.Bundle {
 	}
 	return bundles
 }
+
+// What is only looked at does not deploy anew; how objects are written does.
+func TestWhatMovesAnID(t *testing.T) {
+	jar := fleet.ResourceSelector{Kind: "Jar"}
+	rules := []fleet.ConditionRule{{Expression: "true"}}
+	id := func(options fleet.BundleDeploymentOptions) string {
+		t.Helper()
+		made, err := DeploymentID("s-x", options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	plain := id(fleet.BundleDeploymentOptions{})
+	for name, options := range map[string]fleet.BundleDeploymentOptions{
+		"comparePatches": {Diff: &fleet.DiffOptions{ComparePatches: []fleet.ComparePatch{{Kind: "Jar"}}}},
+		"correctDrift":   {CorrectDrift: &fleet.CorrectDrift{Enabled: true}},
+		"rules":          {ManifestConfigs: []fleet.ManifestConfig{{Resource: jar, ConditionRules: rules}}},
+	} {
+		if id(options) != plain {
+			t.Errorf("%s moves the id", name)
+		}
+	}
+	readOnly := &fleet.ApplyOptions{Strategy: fleet.ApplyReadOnly}
+	withRules := fleet.BundleDeploymentOptions{ManifestConfigs: []fleet.ManifestConfig{{Resource: jar, Apply: readOnly, ConditionRules: rules}}}
+	if id(withRules) == plain || id(fleet.BundleDeploymentOptions{Apply: readOnly}) == plain {
+		t.Error("a strategy does not move the id")
+	}
+	if id(withRules) != id(fleet.BundleDeploymentOptions{ManifestConfigs: []fleet.ManifestConfig{{Resource: jar, Apply: readOnly}}}) {
+		t.Error("rules beside a strategy move the id")
+	}
+	if len(withRules.ManifestConfigs[0].ConditionRules) != 1 {
+		t.Error("the options were changed")
+	}
+}

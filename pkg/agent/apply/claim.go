@@ -14,6 +14,8 @@ const (
 	ReasonOwnedByOther = "OwnedByOther"
 	// ReasonNotOwned means that the object exists and belongs to nobody.
 	ReasonNotOwned = "NotOwned"
+	// ReasonFieldsOwnedByOther means that another field manager has fields that may not be taken from it.
+	ReasonFieldsOwnedByOther = "FieldsOwnedByOther"
 )
 
 // Claim is in whose name objects are written.

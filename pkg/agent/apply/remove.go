@@ -23,8 +23,11 @@ import (
 const goneTimeout = 30 * time.Second
 
 // Delete removes an object if it carries the claim's mark, or, for a hook, no other owner's. It returns
-// whether it was there to be removed. A kind that is gone has no objects.
+// whether it was there to be removed. A kind that is gone has no objects; one that is only looked at stays.
 func (w *Writer) Delete(ctx context.Context, object *unstructured.Unstructured, claim Claim, policy metav1.DeletionPropagation) (bool, error) {
+	if manifest.IsReadOnly(object) {
+		return false, nil
+	}
 	resource, err := w.resource(object, nil)
 	if meta.IsNoMatchError(err) {
 		return false, nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -70,6 +71,8 @@ type Options struct {
 	Force bool
 	// Previous is what was applied before, for a three-way merge; nil means nothing.
 	Previous *unstructured.Unstructured
+	// Restore says that the object was applied before just as it is now.
+	Restore bool
 }
 
 // Apply makes the live object what is desired and returns it. Only fields that the bundle sets are
@@ -86,9 +89,17 @@ func (w *Writer) Apply(ctx context.Context, desired *unstructured.Unstructured, 
 }
 
 func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstructured, options Options) (Result, error) {
+	how, err := planFor(desired)
+	if err != nil {
+		return Result{}, err
+	}
 	resource, err := w.resource(desired, options.Mapping)
 	if err != nil {
 		return Result{}, err
+	}
+	if how.Strategy == fleet.ApplyReadOnly {
+		live, err := get(ctx, resource, desired.GetName())
+		return Result{Object: live, Action: Unchanged}, err
 	}
 	live, err := w.free(ctx, resource, desired)
 	if err != nil {
@@ -98,14 +109,13 @@ func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstruct
 		return Result{Action: Unchanged}, nil
 	}
 	if live == nil {
-		return w.send(ctx, resource, desired, nil, options)
+		return w.send(ctx, resource, how, nil, options)
 	}
-	check := options.Claim.Check
-	if manifest.IsHook(desired) {
-		check = options.Claim.CheckHook
-	}
-	if err := check(live); err != nil {
+	if err := how.check(options.Claim, live); err != nil {
 		return Result{}, err
+	}
+	if how.Strategy == fleet.ApplyCreateOnly {
+		return Result{Object: live, Action: Unchanged}, nil
 	}
 	if options.Claim.Owns(live) && w.memory.Knows(options.Claim.SetHash, desired, live) {
 		return Result{Object: live, Action: Unchanged}, nil
@@ -113,10 +123,24 @@ func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstruct
 	if live, err = w.takeOver(ctx, resource, live); err != nil {
 		return Result{}, err
 	}
-	if desired, err = w.scaled(ctx, desired, live); err != nil {
+	if how.desired, err = how.conceding(live, options.Previous, options.Restore); err != nil {
 		return Result{}, err
 	}
-	return w.send(ctx, resource, desired, live, options)
+	if how.desired, err = w.scaled(ctx, how.desired, live); err != nil {
+		return Result{}, err
+	}
+	return w.send(ctx, resource, how, live, options)
+}
+
+// sent returns an object as it was sent before.
+func sent(previous *unstructured.Unstructured) *unstructured.Unstructured {
+	if previous == nil {
+		return nil
+	}
+	if _, object, err := manifest.How(previous); err == nil {
+		return object
+	}
+	return previous
 }
 
 // hasRun tells a Job that was applied before, has not changed since, and has gone by itself: to create
@@ -139,15 +163,18 @@ func (w *Writer) free(ctx context.Context, resource dynamic.ResourceInterface, d
 }
 
 // send applies, and falls back to what the API server accepts.
-func (w *Writer) send(ctx context.Context, resource dynamic.ResourceInterface, desired, live *unstructured.Unstructured, options Options) (Result, error) {
-	applied, err := serverSideApply(ctx, resource, desired, false)
+func (w *Writer) send(ctx context.Context, resource dynamic.ResourceInterface, how plan, live *unstructured.Unstructured, options Options) (Result, error) {
+	desired := how.desired
+	applied, err := serverSideApply(ctx, resource, desired, how.forces(), false)
 	switch {
 	case err == nil:
 		return Result{Object: applied, Action: actionOf(live, applied)}, nil
 	case cannotApply(err):
-		return w.merge(ctx, resource, desired, live, options.Previous, err)
+		return w.merge(ctx, resource, desired, live, sent(options.Previous), err)
+	case !how.forces() && apierrors.IsConflict(err):
+		return Result{}, fault.Wrap(fault.Stalled, ReasonFieldsOwnedByOther, err)
 	case options.Force && live != nil && isImmutable(err):
-		return w.replace(ctx, resource, desired, live)
+		return w.replace(ctx, resource, how, live)
 	}
 	return Result{}, err
 }
@@ -162,12 +189,11 @@ func actionOf(live, applied *unstructured.Unstructured) Action {
 	return Updated
 }
 
-func serverSideApply(ctx context.Context, resource dynamic.ResourceInterface, desired *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
+func serverSideApply(ctx context.Context, resource dynamic.ResourceInterface, desired *unstructured.Unstructured, force, dryRun bool) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(desired.Object)
 	if err != nil {
 		return nil, err
 	}
-	force := true
 	options := metav1.PatchOptions{FieldManager: FieldManager, Force: &force}
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -190,14 +216,14 @@ func (w *Writer) takeOver(ctx context.Context, resource dynamic.ResourceInterfac
 }
 
 // replace deletes and creates an object that cannot be changed in place.
-func (w *Writer) replace(ctx context.Context, resource dynamic.ResourceInterface, desired, live *unstructured.Unstructured) (Result, error) {
+func (w *Writer) replace(ctx context.Context, resource dynamic.ResourceInterface, how plan, live *unstructured.Unstructured) (Result, error) {
 	if err := remove(ctx, resource, live, metav1.DeletePropagationBackground); err != nil {
 		return Result{}, err
 	}
 	if err := w.waitGone(ctx, resource, live, goneTimeout); err != nil {
 		return Result{}, err
 	}
-	created, err := serverSideApply(ctx, resource, desired, false)
+	created, err := serverSideApply(ctx, resource, how.desired, how.forces(), false)
 	return Result{Object: created, Action: Replaced}, err
 }
 
@@ -221,6 +247,9 @@ func get(ctx context.Context, resource dynamic.ResourceInterface, name string) (
 // Compare returns the verdict on a live object: at once when it looks as it did when it was last in
 // sync, else by a dry run.
 func (w *Writer) Compare(ctx context.Context, claim Claim, desired, live *unstructured.Unstructured, rules diff.Rules) diff.Verdict {
+	if strategy := manifest.StrategyOf(desired); strategy == fleet.ApplyReadOnly || strategy == fleet.ApplyCreateOnly {
+		return diff.Verdict{State: diff.InSync} // that it is there is all that is wanted
+	}
 	if claim.Owns(live) && w.memory.Knows(claim.SetHash, desired, live) {
 		return diff.Verdict{State: diff.InSync}
 	}
@@ -240,15 +269,21 @@ func (w *Writer) Compare(ctx context.Context, claim Claim, desired, live *unstru
 
 // restored returns what the live object would be if desired were written again.
 func (w *Writer) restored(ctx context.Context, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	desired, err := w.scaled(ctx, desired, live)
+	how, err := planFor(desired)
 	if err != nil {
+		return nil, err
+	}
+	if desired, err = how.conceding(live, nil, true); err != nil {
+		return nil, err
+	}
+	if desired, err = w.scaled(ctx, desired, live); err != nil {
 		return nil, err
 	}
 	resource, err := w.resource(desired, nil)
 	if err != nil {
 		return nil, err
 	}
-	applied, err := serverSideApply(ctx, resource, desired, true)
+	applied, err := serverSideApply(ctx, resource, desired, true, true)
 	if !cannotApply(err) {
 		return applied, err
 	}

@@ -41,7 +41,7 @@ func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.Bu
 		return observation{err: err}
 	}
 	claim := c.deployer.Claim(deployment.Name, e.options)
-	claim.Recorded = keys(e.record.Objects)
+	claim.Recorded = claimed(e.record.Objects)
 	for _, desired := range e.record.Objects {
 		object := c.look(ctx, e, desired, identity.Writer, claim, rules, deployment.Spec.Options.IgnoreOptions)
 		seen.pending = seen.pending || object.Verdict.Reason == notListed
@@ -132,12 +132,15 @@ type correction struct {
 
 // correct restores objects that differ, if the deployment asks for it. It says whether it wrote.
 func (c *Controller) correct(ctx context.Context, e *entry, deployment *fleet.BundleDeployment, seen observation) bool {
-	wanted := deployment.Spec.CorrectDrift
-	if wanted == nil || !wanted.Enabled || wants(deployment, e) {
+	if wants(deployment, e) {
 		return false
 	}
+	wanted := deployment.Spec.CorrectDrift
 	var drifted []report.Sight
 	for _, object := range seen.objects {
+		if !corrects(wanted, object.Desired) {
+			continue
+		}
 		if object.Verdict.State == diff.Modified || object.Verdict.State == diff.Missing {
 			drifted = append(drifted, object)
 		}
@@ -156,12 +159,20 @@ func (c *Controller) correct(ctx context.Context, e *entry, deployment *fleet.Bu
 	}
 	e.correction.attempts++
 	e.correction.last = now
-	e.correction.err = c.restore(ctx, e, deployment, drifted, wanted.Force)
+	e.correction.err = c.restore(ctx, e, deployment, drifted, wanted != nil && wanted.Force)
 	if e.correction.err != nil {
 		c.options.Log.Info("drift not corrected", "bundledeployment", e.name, "attempt", e.correction.attempts, "reason", e.correction.err.Error())
 		c.queue.AddAfter(e.name, e.correction.delay())
 	}
 	return true
+}
+
+// corrects says whether drift of an object is corrected: as the deployment says, else if its strategy does.
+func corrects(wanted *fleet.CorrectDrift, desired *unstructured.Unstructured) bool {
+	if wanted != nil {
+		return wanted.Enabled
+	}
+	return manifest.StrategyOf(desired) == fleet.ApplyServerSide
 }
 
 // delay returns how long to wait after the last attempt: nothing at first, then 2 s, 10 s, 50 s and so
@@ -183,7 +194,7 @@ func (c *Controller) restore(ctx context.Context, e *entry, deployment *fleet.Bu
 		return err
 	}
 	claim := c.deployer.Claim(deployment.Name, e.options)
-	claim.Recorded = keys(e.record.Objects)
+	claim.Recorded = claimed(e.record.Objects)
 	var objects []*unstructured.Unstructured
 	for _, object := range drifted {
 		objects = append(objects, object.Desired)
@@ -193,7 +204,7 @@ func (c *Controller) restore(ctx context.Context, e *entry, deployment *fleet.Bu
 	}
 	for _, phase := range manifest.Order(objects) {
 		for _, desired := range phase {
-			result, err := identity.Writer.Apply(ctx, desired, apply.Options{Claim: claim, Force: force})
+			result, err := identity.Writer.Apply(ctx, desired, apply.Options{Claim: claim, Force: force, Restore: true})
 			if err != nil {
 				return fmt.Errorf("correct drift: %w", err)
 			}

@@ -64,7 +64,7 @@ func (c *Controller) tidy(ctx context.Context, e *entry, deployment *fleet.Bundl
 	if !isFree(deployment) || wants(deployment, e) {
 		return 0, nil
 	}
-	for _, waiting := range c.handover.took(e.name, deployment.Spec.DeploymentID, keys(e.record.Objects)) {
+	for _, waiting := range c.handover.took(e.name, deployment.Spec.DeploymentID, held(e.record.Objects)) {
 		c.queue.Add(waiting)
 	}
 	if err := c.removeMoved(ctx, e); err != nil {
@@ -247,6 +247,28 @@ func (c *Controller) resourceOf(object *unstructured.Unstructured) (schema.Group
 		return schema.GroupVersionResource{}, err
 	}
 	return mapping.Resource, nil
+}
+
+// claimed returns the objects that are the bundle's since its release wrote them.
+func claimed(objects []*unstructured.Unstructured) map[manifest.Key]bool {
+	set := make(map[manifest.Key]bool, len(objects))
+	for _, object := range objects {
+		if manifest.Claims(object) {
+			set[manifest.KeyOf(object)] = true
+		}
+	}
+	return set
+}
+
+// held returns the objects that nobody else can have while the release has them.
+func held(objects []*unstructured.Unstructured) map[manifest.Key]bool {
+	set := make(map[manifest.Key]bool, len(objects))
+	for _, object := range objects {
+		if !manifest.IsReadOnly(object) {
+			set[manifest.KeyOf(object)] = true
+		}
+	}
+	return set
 }
 
 // keys returns the objects of a release as a set.

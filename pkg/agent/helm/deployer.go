@@ -223,7 +223,9 @@ func (d *Deployer) resume(records *storage.Storage, revisions []*release.Release
 			return install, err
 		}
 		for _, object := range objects {
-			writer.claim.Recorded[manifest.KeyOf(object)] = true
+			if manifest.Claims(object) {
+				writer.claim.Recorded[manifest.KeyOf(object)] = true
+			}
 		}
 		if i > settled {
 			writer.leftovers = append(writer.leftovers, objects...)

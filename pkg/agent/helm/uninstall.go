@@ -96,15 +96,12 @@ func (d *Deployer) uninstallRevisions(ctx context.Context, records *storage.Stor
 		ctx: ctx, identity: identity, claim: claim, namespace: last.Namespace, keepAlways: removal.Keep,
 		deleteDefinitions: removal.DeleteCRDResources, results: map[manifest.Key]apply.Result{},
 	}
-	for _, revision := range revisions[:len(revisions)-1] {
-		// Objects that only an unfinished older revision holds.
-		objects, err := d.objectsIn(revision)
-		if err != nil {
-			return err
-		}
-		writer.leftovers = append(writer.leftovers, objects...)
+	// Objects that only an unfinished older revision holds; the newest says what becomes of the others.
+	former, err := d.former(revisions, record.Objects)
+	if err != nil {
+		return err
 	}
-	if _, errs := writer.deleteAll(writer.leftovers, metav1.DeletePropagationBackground); len(errs) > 0 {
+	if _, errs := writer.deleteAll(former, metav1.DeletePropagationBackground); len(errs) > 0 {
 		return errors.Join(errs...)
 	}
 	config := &action.Configuration{

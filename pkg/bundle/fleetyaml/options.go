@@ -25,6 +25,10 @@ func (p *parser) checkOptions(path string, options fleet.BundleDeploymentOptions
 	if options.Diff != nil {
 		p.checkPatches(join(path, "diff.comparePatches"), options.Diff.ComparePatches)
 	}
+	p.checkApply(join(path, "apply"), options.Apply)
+	for i, config := range options.ManifestConfigs {
+		p.checkManifestConfig(fmt.Sprintf("%s[%d]", join(path, "manifestConfigs"), i), config)
+	}
 	if options.Helm == nil {
 		return
 	}

@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/kustomize"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/names"
+	"github.com/fairlead-dev/fairlead/pkg/target/options"
 )
 
 // Helm's annotation for objects that outlive their release.
@@ -127,11 +129,32 @@ func (f *finisher) complete(object manifest.Object, scopes scopes) error {
 		}
 		return nil
 	}
+	if err := f.sayHow(object, scopes); err != nil {
+		return err
+	}
 	set := names.ObjectSet(f.in.BundleID, f.marks.AgentScope)
 	if err := addTo(object, "annotations", fleet.SetIDAnnotation, set); err != nil {
 		return err
 	}
 	return addTo(object, "labels", fleet.SetHashLabel, names.ObjectSetHash(set))
+}
+
+// sayHow notes on an object how it is written, for everything that will ever read the release's record.
+func (f *finisher) sayHow(object manifest.Object, scopes scopes) error {
+	namespace := object.GetNamespace()
+	if namespace == "" && scopes.namespaced(object.GroupVersionKind().GroupKind()) {
+		namespace = f.release
+	}
+	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", fleet.ApplyAnnotation)
+	apply := options.ApplyFor(f.in.Options, object.GetAPIVersion(), object.GetKind(), namespace, object.GetName())
+	if apply == nil {
+		return nil
+	}
+	how, err := json.Marshal(apply)
+	if err != nil {
+		return err
+	}
+	return addTo(object, "annotations", fleet.ApplyAnnotation, string(how))
 }
 
 // place forces an object into the namespace of the options.

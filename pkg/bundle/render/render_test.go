@@ -403,6 +403,33 @@ func TestMarksDoNotHideWrongLabels(t *testing.T) {
 	checkStalled(t, err, "ConfigMap a: metadata.labels must be texts")
 }
 
+// How an object is written stands on it in the release's record, whatever a chart says of it.
+func TestHowObjectsAreWritten(t *testing.T) {
+	in := raw(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {fleet.cattle.io/apply: forged}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: c}}
+`)
+	in.Options.DefaultNamespace = "release"
+	in.Options.ManifestConfigs = []fleet.ManifestConfig{
+		{Resource: fleet.ResourceSelector{Kind: "ConfigMap", Namespace: "release", Name: "b"}, Apply: &fleet.ApplyOptions{Strategy: fleet.ApplyReadOnly}},
+		{Resource: fleet.ResourceSelector{Kind: "Secret", Namespace: "elsewhere"}, Apply: &fleet.ApplyOptions{Strategy: fleet.ApplyReadOnly}},
+	}
+	release, err := Build(t.Context(), in, Marks{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed, err := install(t, release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(installed.Manifest, "forged") || strings.Count(installed.Manifest, fleet.ApplyAnnotation) != 1 ||
+		!strings.Contains(installed.Manifest, `{"strategy":"ReadOnly"}`) {
+		t.Errorf("manifest:\n%s", installed.Manifest)
+	}
+}
+
 func TestCapabilities(t *testing.T) {
 	in := chartOf(map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Capabilities.KubeVersion.Minor }}-{{ .Capabilities.APIVersions.Has \"x.test/v1/Y\" }}-{{ .Capabilities.APIVersions.Has \"apps/v1\" }}\"}\n"})
 	for name, test := range map[string]struct {

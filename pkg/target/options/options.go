@@ -1,6 +1,8 @@
 package options
 
 import (
+	"cmp"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
@@ -46,6 +48,7 @@ func Merge(base, custom fleet.BundleDeploymentOptions) fleet.BundleDeploymentOpt
 	result.NamespaceAnnotations = mergeStrings(result.NamespaceAnnotations, custom.NamespaceAnnotations)
 	mergeSources(&result, &custom)
 	mergeExceptions(&result, &custom)
+	mergeApply(&result, &custom)
 	mergeHelm(&result, custom.Helm)
 	return result
 }
@@ -86,6 +89,37 @@ func mergeExceptions(result, custom *fleet.BundleDeploymentOptions) {
 		}
 		result.IgnoreOptions.Conditions = append(result.IgnoreOptions.Conditions, custom.IgnoreOptions.Conditions...)
 	}
+}
+
+// mergeApply merges how objects are written, field by field. Configurations of a customization follow those
+// of the bundle, so they decide.
+func mergeApply(result, custom *fleet.BundleDeploymentOptions) {
+	result.Apply = Apply(result.Apply, custom.Apply)
+	result.ManifestConfigs = append(result.ManifestConfigs, custom.ManifestConfigs...)
+}
+
+// ApplyFor returns how an object is written: what the options say for all, with what the configurations that
+// select the object say over it; nil when nobody says anything.
+func ApplyFor(options fleet.BundleDeploymentOptions, apiVersion, kind, namespace, name string) *fleet.ApplyOptions {
+	result := options.Apply.DeepCopy()
+	for _, config := range options.ManifestConfigs {
+		if config.Resource.Selects(apiVersion, kind, namespace, name) {
+			result = Apply(result, config.Apply)
+		}
+	}
+	return result
+}
+
+// Apply returns base with custom over it, nil when both are. Fields to ignore add up.
+func Apply(base, custom *fleet.ApplyOptions) *fleet.ApplyOptions {
+	if base == nil || custom == nil {
+		return cmp.Or(custom, base).DeepCopy()
+	}
+	result, custom := base.DeepCopy(), custom.DeepCopy()
+	result.Strategy = cmp.Or(custom.Strategy, result.Strategy)
+	result.Force = cmp.Or(custom.Force, result.Force)
+	result.IgnoreFields = append(result.IgnoreFields, custom.IgnoreFields...)
+	return result
 }
 
 func mergeHelm(options *fleet.BundleDeploymentOptions, custom *fleet.HelmOptions) {

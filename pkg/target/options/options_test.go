@@ -32,6 +32,7 @@ func TestResolve(t *testing.T) {
 		"texts that are set win":        {"{defaultNamespace: a, namespace: b, serviceAccount: c}", []string{"{defaultNamespace: x}"}, "{defaultNamespace: x, namespace: b, serviceAccount: c}"},
 		"a dash is a dash":              {"{namespace: b}", []string{"{namespace: '-'}"}, "{namespace: '-'}"},
 		"helm texts":                    {"{helm: {chart: a, version: '1', repo: r}}", []string{"{helm: {version: '2', releaseName: x}}"}, "{helm: {chart: a, version: '2', repo: r, releaseName: x}}"},
+		"how to write":                  {"{apply: {strategy: Helm, force: false, ignoreFields: [{condition: OnMemberChange, jsonPointers: [/a]}]}}", []string{"{apply: {strategy: CreateOnly, ignoreFields: [{condition: OnMemberPresent, jsonPaths: [.b]}]}, manifestConfigs: [{resource: {kind: A}, apply: {force: true}}]}"}, "{apply: {strategy: CreateOnly, force: false, ignoreFields: [{condition: OnMemberChange, jsonPointers: [/a]}, {condition: OnMemberPresent, jsonPaths: [.b]}]}, manifestConfigs: [{resource: {kind: A}, apply: {force: true}}]}"},
 		"values, deep":                  {"{helm: {values: {a: {b: 1, c: [1, 2]}, d: 1}}}", []string{"{helm: {values: {a: {c: [3], e: null}}}}"}, "{helm: {values: {a: {b: 1, c: [3], e: null}, d: 1}}}"},
 		"values take shape":             {"{helm: {values: {a: {b: 1}}}}", []string{"{helm: {values: {a: 1}}}"}, "{helm: {values: {a: 1}}}"},
 		"template values":               {"{helm: {templateValues: {a: x, b: y}}}", []string{"{helm: {templateValues: {b: z}}}"}, "{helm: {templateValues: {a: x, b: z}}}"},
@@ -94,6 +95,8 @@ deleteCRDResources: true
 downstreamResources: [{kind: Secret, name: a}]
 overwrites: [{kind: a, name: a}]
 createNamespace: false
+apply: {strategy: CreateOnly}
+manifestConfigs: [{resource: {kind: a}}]
 helm: {chart: a, repo: a, releaseName: a, version: a, timeoutSeconds: 1, values: {a: a}, templateValues: {a: a}, valuesFrom: [{secretKeyRef: {name: a}}],
   force: true, takeOwnership: true, maxHistory: 1, waitForJobs: true, atomic: true, disablePreProcess: true, disableDNS: true, skipSchemaValidation: true}
 `)
@@ -156,4 +159,27 @@ func FuzzMerge(f *testing.F) {
 func mustJSON(value any) string {
 	data, _ := json.Marshal(value)
 	return string(data)
+}
+
+func TestApplyFor(t *testing.T) {
+	options := decode(t, `{apply: {force: false}, manifestConfigs: [
+  {resource: {kind: Secret}, apply: {strategy: CreateOnly}},
+  {resource: {kind: Secret, namespace: a, name: x}, apply: {strategy: ReadOnly, force: true}},
+  {resource: {apiVersion: apps/v1}, conditionRules: [{condition: Ready}]}]}`)
+	for name, test := range map[string]struct{ apiVersion, kind, namespace, name, want string }{
+		"for all":          {"v1", "ConfigMap", "a", "x", `{"force":false}`},
+		"by kind":          {"v1", "Secret", "b", "x", `{"strategy":"CreateOnly","force":false}`},
+		"the later wins":   {"v1", "Secret", "a", "x", `{"strategy":"ReadOnly","force":true}`},
+		"rules say no how": {"apps/v1", "Deployment", "a", "x", `{"force":false}`},
+	} {
+		if got := mustJSON(ApplyFor(options, test.apiVersion, test.kind, test.namespace, test.name)); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+	if ApplyFor(decode(t, "{}"), "v1", "Secret", "", "x") != nil {
+		t.Error("something is said about how to write where nobody says anything")
+	}
+	if *options.Apply.Force {
+		t.Error("the options were changed")
+	}
 }

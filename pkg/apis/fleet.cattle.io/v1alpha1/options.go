@@ -96,6 +96,119 @@ type BundleDeploymentOptions struct {
 	// +nullable
 	// +optional
 	AllowedTargetNamespaceSelector *metav1.LabelSelector `json:"allowedTargetNamespaceSelector,omitempty"`
+
+	// Apply says how objects are written on the member (our addition).
+	// +optional
+	Apply *ApplyOptions `json:"apply,omitempty"`
+
+	// ManifestConfigs say for some of the objects how they are written and when they are ready (our addition).
+	// Of two that select an object the later one decides how it is written; their rules all count.
+	// +optional
+	ManifestConfigs []ManifestConfig `json:"manifestConfigs,omitempty"`
+}
+
+// ApplyStrategy says what the agent may do to an object.
+type ApplyStrategy string
+
+// The strategies.
+const (
+	// ApplyHelm writes by server-side apply; drift is corrected when correctDrift says so.
+	ApplyHelm ApplyStrategy = "Helm"
+	// ApplyServerSide is as ApplyHelm, and drift is corrected unless correctDrift says otherwise.
+	ApplyServerSide ApplyStrategy = "ServerSideApply"
+	// ApplyCreateOnly creates an object that is not there, and leaves one that is as it is.
+	ApplyCreateOnly ApplyStrategy = "CreateOnly"
+	// ApplyReadOnly never writes an object; it is looked at.
+	ApplyReadOnly ApplyStrategy = "ReadOnly"
+)
+
+// ApplyOptions say how objects are written on the member.
+type ApplyOptions struct {
+	// Strategy is Helm (the default), ServerSideApply, CreateOnly or ReadOnly.
+	// +kubebuilder:validation:Enum=Helm;ServerSideApply;CreateOnly;ReadOnly
+	// +optional
+	Strategy ApplyStrategy `json:"strategy,omitempty"`
+	// Force takes fields from other field managers; nil means yes. Without it the deployment fails and names
+	// the other manager.
+	// +optional
+	Force *bool `json:"force,omitempty"`
+	// IgnoreFields are left to the member.
+	// +optional
+	IgnoreFields []IgnoreFields `json:"ignoreFields,omitempty"`
+}
+
+// IgnoreCondition says when a field is left to the member.
+type IgnoreCondition string
+
+// The conditions.
+const (
+	// OnMemberPresent leaves a field alone once the object is there.
+	OnMemberPresent IgnoreCondition = "OnMemberPresent"
+	// OnMemberChange leaves a field alone until its value in git changes.
+	OnMemberChange IgnoreCondition = "OnMemberChange"
+)
+
+// IgnoreFields name fields that are left to the member.
+type IgnoreFields struct {
+	// Condition is OnMemberPresent (the field is written when the object is created and never again) or
+	// OnMemberChange (it is written again when its value in git changes).
+	// +kubebuilder:validation:Enum=OnMemberPresent;OnMemberChange
+	Condition IgnoreCondition `json:"condition"`
+	// JSONPointers as RFC 6901 has them: /spec/replicas.
+	// +optional
+	JSONPointers []string `json:"jsonPointers,omitempty"`
+	// JSONPaths: .spec.template.spec.containers[?(@.name=="web")].image; [*] and [0] are understood too.
+	// +optional
+	JSONPaths []string `json:"jsonPaths,omitempty"`
+}
+
+// ManifestConfig is about the objects it selects.
+type ManifestConfig struct {
+	// Resource selects objects.
+	Resource ResourceSelector `json:"resource"`
+	// Apply replaces what the bundle says for all its objects, field by field.
+	// +optional
+	Apply *ApplyOptions `json:"apply,omitempty"`
+	// ConditionRules say when an object is ready, on top of what is known of its kind. They do not change what
+	// is deployed.
+	// +optional
+	ConditionRules []ConditionRule `json:"conditionRules,omitempty"`
+}
+
+// ResourceSelector selects objects; what is left out selects all.
+type ResourceSelector struct {
+	// APIVersion as in "apps/v1".
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// ConditionRule is one more thing an object needs to be ready: an expression or a condition.
+type ConditionRule struct {
+	// Name of the rule in messages.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Expression in CEL over "object", true for a ready one: object.status.phase == "Bound".
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Expression string `json:"expression,omitempty"`
+	// Condition is the type of a status condition that has to be True.
+	// +optional
+	Condition string `json:"condition,omitempty"`
+	// Message tells people what is missing while the rule does not hold.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Selects says whether the selector means an object.
+func (s ResourceSelector) Selects(apiVersion, kind, namespace, name string) bool {
+	return (s.APIVersion == "" || s.APIVersion == apiVersion) && (s.Kind == "" || s.Kind == kind) &&
+		(s.Namespace == "" || s.Namespace == namespace) && (s.Name == "" || s.Name == name)
 }
 
 // KustomizeOptions select what Kustomize builds.

@@ -63,6 +63,10 @@ const (
 	SetHashLabel    = "objectset.rio.cattle.io/hash"
 	SetIDAnnotation = "objectset.rio.cattle.io/id"
 
+	// ApplyAnnotation is on objects in the record of a release, and says how they are written where that is
+	// not as usual: ApplyOptions in JSON. It is taken off before an object is sent (our addition).
+	ApplyAnnotation = "fleet.cattle.io/apply"
+
 	// Annotations kept in a release's chart metadata on the member.
 	ReleaseBundleIDAnnotation       = "fleet.cattle.io/bundle-id"
 	ReleaseCommitAnnotation         = "fleet.cattle.io/commit"
