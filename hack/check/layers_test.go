@@ -41,6 +41,7 @@ var layers = map[string]layer{
 	"pkg/content":            pure,
 	"pkg/content/store":      edge,
 	"pkg/agent/diff":         pure,
+	"pkg/agent/fieldpath":    pure,
 	"pkg/agent/health":       pure,
 	"pkg/agent/manifest":     pure,
 	"pkg/agent/apply":        edge,

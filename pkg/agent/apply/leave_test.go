@@ -80,7 +80,7 @@ func TestPlanRefuses(t *testing.T) {
 
 // Who only creates leaves nobody's object alone, and respects an owner's.
 func TestCheckOfStrategies(t *testing.T) {
-	claim := Claim{SetHash: "aaaa", Release: "a", ReleaseNamespace: "n"}
+	claim := Claim{SetID: "default-a", SetHash: "aaaa", Release: "a", ReleaseNamespace: "n"}
 	createOnly, err := planFor(withData(`{"strategy":"CreateOnly"}`, nil))
 	if err != nil {
 		t.Fatal(err)

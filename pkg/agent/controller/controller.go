@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/health/rules"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/live"
@@ -69,6 +70,11 @@ type entry struct {
 	moved []helm.Record
 	// spared are objects the release dropped that somebody else may want.
 	spared []*unstructured.Unstructured
+
+	// rules of readiness, as the deployment of this generation has them, and what is wrong with them.
+	rules           rules.Set
+	rulesErr        error
+	rulesGeneration int64
 
 	failure    *failure
 	correction correction

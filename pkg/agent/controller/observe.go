@@ -40,6 +40,9 @@ func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.Bu
 	if err != nil {
 		return observation{err: err}
 	}
+	if err := e.compileRules(deployment); err != nil {
+		return observation{err: err}
+	}
 	claim := c.deployer.Claim(deployment.Name, e.options)
 	claim.Recorded = claimed(e.record.Objects)
 	for _, desired := range e.record.Objects {
@@ -67,6 +70,7 @@ func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.U
 	seen.Live = live
 	seen.Verdict = writer.Compare(ctx, claim, desired, live, rules)
 	seen.Summary, seen.Ready = health.Of(live, ignore)
+	seen.Summary, seen.Ready = health.With(seen.Summary, seen.Ready, e.rules.Unmet(live))
 	return seen
 }
 

@@ -120,10 +120,9 @@ func TestIgnoredFields(t *testing.T) {
 
 	gentle := false
 	options.Apply = &fleet.ApplyOptions{Force: &gentle}
-	w.patchConfigMap("fields", `{"data":{"ours":"x"}}`)
 	w.put("fields", bundle{files: files("4"), options: options})
 	refused := w.until("fields", fleet.ErrApplied)
-	if message := status.MessageOf(refused); !strings.Contains(message, "somebody") || !strings.Contains(message, ".data.ours") {
+	if message := status.MessageOf(refused); !strings.Contains(message, "somebody") || !strings.Contains(message, ".data.once") {
 		t.Errorf("message %q", message)
 	}
 }

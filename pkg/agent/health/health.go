@@ -97,6 +97,19 @@ func finishedJob(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == job
 }
 
+// With puts the rules of a bundle that an object does not meet over what is known of its kind: an object that is
+// ready otherwise is still under way then.
+func With(told fleet.ObjectSummary, ready bool, unmet []string) (fleet.ObjectSummary, bool) {
+	if len(unmet) == 0 {
+		return told, ready
+	}
+	if ready {
+		told = fleet.ObjectSummary{State: stateInProgress, Transitioning: true}
+	}
+	told.Message = append(slices.Clone(unmet), told.Message...)
+	return bounded(told), false
+}
+
 // withoutConditions returns the object without the conditions that do not count; the given one stays.
 func withoutConditions(object *unstructured.Unstructured, ignore *fleet.IgnoreOptions) *unstructured.Unstructured {
 	if ignore == nil || len(ignore.Conditions) == 0 {

@@ -73,3 +73,17 @@ func TestMessagesAreBounded(t *testing.T) {
 		t.Errorf("%d messages, the first of %d bytes", len(told.Message), len(told.Message[0]))
 	}
 }
+
+func TestWith(t *testing.T) {
+	active := fleet.ObjectSummary{State: stateActive}
+	failed := fleet.ObjectSummary{State: stateFailed, Error: true, Message: []string{"broken"}}
+	if told, ready := With(active, true, nil); !ready || told.State != stateActive {
+		t.Errorf("no rule: %v, %+v", ready, told)
+	}
+	if told, ready := With(active, true, []string{"lid"}); ready || !told.Transitioning || told.State != stateInProgress || told.Message[0] != "lid" {
+		t.Errorf("one rule: %v, %+v", ready, told)
+	}
+	if told, ready := With(failed, false, []string{"lid"}); ready || !told.Error || told.State != stateFailed || strings.Join(told.Message, " ") != "lid broken" {
+		t.Errorf("failed and a rule: %v, %+v", ready, told)
+	}
+}

@@ -34,7 +34,8 @@ var leaves = map[reflect.Type]map[string]any{
 	reflect.TypeFor[fleet.TargetCustomizationMode](): {"type": "string", "enum": []any{string(fleet.FirstMatch), string(fleet.AllMatches)}},
 	reflect.TypeFor[fleet.RolloutType](): {"type": "string", "enum": []any{
 		string(fleet.RolloutPartitioned), string(fleet.RolloutAll), string(fleet.RolloutProgressive), string(fleet.RolloutProgressivePerGroup),
-	reflect.TypeFor[fleet.IgnoreCondition]():         {"type": "string", "enum": []any{string(fleet.OnMemberPresent), string(fleet.OnMemberChange)}},
+	}},
+	reflect.TypeFor[fleet.IgnoreCondition](): {"type": "string", "enum": []any{string(fleet.OnMemberPresent), string(fleet.OnMemberChange)}},
 	reflect.TypeFor[fleet.ApplyStrategy](): {"type": "string", "enum": []any{
 		string(fleet.ApplyHelm), string(fleet.ApplyServerSide), string(fleet.ApplyCreateOnly), string(fleet.ApplyReadOnly),
 	}},

@@ -1,0 +1,40 @@
+package controller_test
+
+import (
+	"strings"
+	"testing"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+)
+
+// A bundle's own rules decide about readiness on top of the kind's, at once and without a new revision; one that
+// cannot be compiled is named.
+func TestReadinessRules(t *testing.T) {
+	w := newWorld(t)
+	files := map[string]string{"a.yaml": configMap("ruled", "phase", "early")}
+	rule := func(expression string) fleet.BundleDeploymentOptions {
+		return fleet.BundleDeploymentOptions{ManifestConfigs: []fleet.ManifestConfig{{
+			Resource:       fleet.ResourceSelector{Kind: "ConfigMap"},
+			ConditionRules: []fleet.ConditionRule{{Name: "phase", Expression: expression}},
+		}}, Diff: &fleet.DiffOptions{ComparePatches: []fleet.ComparePatch{{APIVersion: "v1", Kind: "ConfigMap", JsonPointers: []string{"/data"}}}}}
+	}
+	w.put("ruled", bundle{files: files, options: rule(`object.data.phase == "done"`)})
+	waiting := w.until("ruled", fleet.NotReady)
+	if message := status.MessageOf(waiting); !strings.Contains(message, "rule phase does not hold") {
+		t.Errorf("message %q", message)
+	}
+	w.patchConfigMap("ruled", `{"data":{"phase":"done"}}`)
+	ready := w.until("ruled", fleet.Ready)
+
+	w.put("ruled", bundle{files: files, options: rule(`object.`)})
+	wrong := w.until("ruled", fleet.ErrApplied)
+	if message := status.MessageOf(wrong); !strings.Contains(message, "conditionRules[0] (phase)") {
+		t.Errorf("message %q", message)
+	}
+	w.put("ruled", bundle{files: files, options: rule(`has(object.data)`)})
+	again := w.until("ruled", fleet.Ready)
+	if again.Status.Release != ready.Status.Release {
+		t.Errorf("a rule made revision %s after %s", again.Status.Release, ready.Status.Release)
+	}
+}
