@@ -48,7 +48,23 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		Env:    append(s.environment(), "GIT_PROJECT_ROOT="+s.root(), "GIT_HTTP_EXPORT_ALL=1"),
 		Stderr: io.Discard,
 	}
-	backend.ServeHTTP(w, r)
+	backend.ServeHTTP(flushing{w, http.NewResponseController(w)}, r)
+}
+
+// flushing passes on at once what the backend writes: git says every few seconds that it still packs, in
+// five bytes that would otherwise wait for more.
+type flushing struct {
+	http.ResponseWriter
+	controller *http.ResponseController
+}
+
+// Write implements io.Writer.
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.ResponseWriter.Write(p)
+	if err == nil {
+		err = f.controller.Flush()
+	}
+	return n, err
 }
 
 // note counts the request and returns the fault to play and what its repository demands.
