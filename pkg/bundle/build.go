@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,7 +46,10 @@ type builder struct {
 	// valuesFiles were merged into the values and are not shipped; relative to the bundle.
 	valuesFiles map[string]bool
 	files       []file
-	total       int64
+	// packed are the large files among them, by name: what they hold is here only.
+	packed map[string]fleet.BundleResource
+	sizes  map[string]int
+	total  int64
 }
 
 func (b *builder) build(ctx context.Context) (*Bundle, error) {
@@ -236,12 +240,19 @@ func (b *builder) encode(object *fleet.Bundle) error {
 
 func (b *builder) setResources(object *fleet.Bundle, compress bool) error {
 	resources := make([]fleet.BundleResource, 0, len(b.files))
-	for _, file := range b.files {
-		resource, err := content.Encode(file.Name, file.Data, compress)
-		if err != nil {
-			return err
+	for i, file := range b.files {
+		resource, packed := b.packed[file.Name]
+		if !packed {
+			var err error
+			if resource, err = content.Encode(file.Name, file.Data, compress); err != nil {
+				return err
+			}
 		}
 		resources = append(resources, resource)
+		if compress {
+			// Nobody needs it any more, and the rest of the bundle needs the memory.
+			b.files[i].Data = nil
+		}
 	}
 	object.Spec.Resources = resources
 	return nil
@@ -259,14 +270,33 @@ func (b *builder) put(name string, data []byte) error {
 		return fault.New(fault.Stalled, ReasonTooLarge, "the files of %s have more than %d MiB together; the largest are %s", b.dir, maxTotal>>20, b.largest(3))
 	}
 	b.files = append(b.files, file{Name: name, Data: data})
+	b.sizes[name] = len(data)
+	return nil
+}
+
+// putLarge adds a file; the memory of a large one may be used again at once. With such a file all are stored
+// compressed, so it is compressed now, before the next one is read.
+func (b *builder) putLarge(name string, data []byte) error {
+	if err := b.put(name, data); err != nil || len(data) < compressFrom || slices.Contains(chartFiles, path.Base(name)) {
+		return err
+	}
+	resource, err := content.Encode(name, data, true)
+	if err != nil {
+		return err
+	}
+	b.packed[name] = resource
+	b.files[len(b.files)-1].Data = nil
+	b.tree.Reuse(data)
 	return nil
 }
 
 func (b *builder) largest(n int) string {
-	bySize := slices.SortedFunc(slices.Values(b.files), func(x, y file) int { return len(y.Data) - len(x.Data) })
+	bySize := slices.SortedFunc(slices.Values(b.files), func(x, y file) int {
+		return cmp.Or(b.sizes[y.Name]-b.sizes[x.Name], strings.Compare(x.Name, y.Name))
+	})
 	var out []string
 	for _, file := range bySize[:min(n, len(bySize))] {
-		out = append(out, fmt.Sprintf("%s (%d MiB)", file.Name, len(file.Data)>>20))
+		out = append(out, fmt.Sprintf("%s (%d MiB)", file.Name, b.sizes[file.Name]>>20))
 	}
 	return strings.Join(out, ", ")
 }

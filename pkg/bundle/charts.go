@@ -191,7 +191,7 @@ func (c *copier) Wants(_ tree.Folder, name string, _ bool) bool {
 
 // File adds a file under its new name.
 func (c *copier) File(name string, data []byte) error {
-	return c.put(path.Join(c.to, name), data)
+	return c.putLarge(path.Join(c.to, name), data)
 }
 
 // find returns the content of a file of the bundle.

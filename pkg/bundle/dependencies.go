@@ -12,6 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// chartFiles are those that are read again to find a chart's dependencies.
+var chartFiles = []string{"Chart.yaml", "Chart.lock", "requirements.yaml"}
+
 // maxDependencyDepth bounds chains of file:// dependencies.
 const maxDependencyDepth = 8
 

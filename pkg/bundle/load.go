@@ -68,7 +68,7 @@ func (l *loader) Wants(folder tree.Folder, name string, dir bool) bool {
 
 // File adds a file to the bundle.
 func (l *loader) File(name string, data []byte) error {
-	return l.put(name, data)
+	return l.putLarge(name, data)
 }
 
 // within says that name is dir or below it.

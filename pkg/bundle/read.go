@@ -93,7 +93,8 @@ func (r *reader) add(ctx context.Context, c candidate) bool {
 	if r.req.NameByFolder {
 		options = ""
 	}
-	b := &builder{reader: r, candidate: c, name: names.Bundle(r.req.Name, c.dir, options)}
+	b := &builder{reader: r, candidate: c, name: names.Bundle(r.req.Name, c.dir, options),
+		packed: map[string]fleet.BundleResource{}, sizes: map[string]int{}}
 	made, err := b.build(ctx)
 	r.result.Warnings = append(r.result.Warnings, b.warnings...)
 	switch {

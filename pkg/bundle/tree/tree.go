@@ -23,12 +23,40 @@ const (
 	// MaxFile bounds one file, in bytes.
 	MaxFile = 30 << 20
 
+	// worthReusing is the size of files, in bytes, whose memory is used again.
+	worthReusing = 1 << 20
+
 	maxLinks = 40
 )
 
 // Tree is a sandboxed reader of a file tree. Names are slash paths relative to its root.
 type Tree struct {
 	fsys fs.FS
+	// spare is memory that a reader of a large file gave back.
+	spare []byte
+}
+
+// intoFS is a file system that reads a file into memory of the caller's choice.
+type intoFS interface {
+	ReadInto(name string, buffer []byte) ([]byte, error)
+}
+
+// Reuse gives back what ReadFile or Walk returned, for the next large file: reading many needs the memory of
+// one. Nobody may look at data after that.
+func (t *Tree) Reuse(data []byte) {
+	if cap(data) > cap(t.spare) {
+		t.spare = data[:0]
+	}
+}
+
+// buffer returns memory for a file of a size, which is the caller's.
+func (t *Tree) buffer(size int64) []byte {
+	if size < worthReusing || int64(cap(t.spare)) < size {
+		return make([]byte, 0, size)
+	}
+	buffer := t.spare[:0]
+	t.spare = nil
+	return buffer
 }
 
 // New returns a reader of fsys. Where fsys is no fs.ReadLinkFS it is taken to have no links.
@@ -136,6 +164,29 @@ func (t *Tree) ReadFile(name string) ([]byte, error) {
 }
 
 func (t *Tree) read(name, real string) ([]byte, error) {
+	if files, ok := t.fsys.(intoFS); ok {
+		return t.readInto(files, name, real)
+	}
+	return t.readStream(name, real)
+}
+
+// readInto reads a file whose size cannot change.
+func (t *Tree) readInto(files intoFS, name, real string) ([]byte, error) {
+	info, err := fs.Lstat(t.fsys, real)
+	if err != nil {
+		return nil, unnamed(name, err)
+	}
+	if info.Size() > MaxFile {
+		return nil, tooLarge(name, info.Size())
+	}
+	data, err := files.ReadInto(real, t.buffer(info.Size()))
+	if err != nil {
+		return nil, unnamed(name, err)
+	}
+	return data, nil
+}
+
+func (t *Tree) readStream(name, real string) ([]byte, error) {
 	file, err := t.fsys.Open(real)
 	if err != nil {
 		return nil, unnamed(name, err)
@@ -148,7 +199,7 @@ func (t *Tree) read(name, real string) ([]byte, error) {
 	if info.Size() > MaxFile {
 		return nil, tooLarge(name, info.Size())
 	}
-	data := make([]byte, 0, info.Size()+1)
+	data := t.buffer(info.Size() + 1)
 	for {
 		n, err := file.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]

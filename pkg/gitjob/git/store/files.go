@@ -30,7 +30,7 @@ func (t *Tree) Open(name string) (fs.File, error) {
 		}
 		return &folder{node: n, path: name, left: children}, nil
 	}
-	content, err := n.content()
+	content, err := n.content(nil)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -38,12 +38,15 @@ func (t *Tree) Open(name string) (fs.File, error) {
 }
 
 // ReadFile returns the content of a file; symbolic links are followed.
-func (t *Tree) ReadFile(name string) ([]byte, error) {
+func (t *Tree) ReadFile(name string) ([]byte, error) { return t.ReadInto(name, nil) }
+
+// ReadInto is ReadFile into a buffer; where it has no room the content is in a new one.
+func (t *Tree) ReadInto(name string, buffer []byte) ([]byte, error) {
 	n, err := t.lookup("read", name, true)
 	if err != nil {
 		return nil, err
 	}
-	content, err := n.content()
+	content, err := n.content(buffer)
 	if err != nil {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}

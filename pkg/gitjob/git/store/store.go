@@ -33,6 +33,10 @@ const openPacks = 4
 // against neighbours, so a little goes a long way.
 const cacheBytes = 4 << 20
 
+// streamFrom is the size of objects, in bytes, from which they are read as a stream: such a file is in memory
+// once, where its reader has it.
+const streamFrom = 1 << 20
+
 // Limits bound what a repository may cost, in bytes.
 type Limits struct {
 	// Pack is for one fetch, as it is sent.
@@ -75,7 +79,7 @@ func (s *Store) reload() {
 		_ = s.objects.Close()
 	}
 	s.objects = filesystem.NewObjectStorageWithOptions(
-		dotgit.New(osfs.New(s.dir)), cache.NewObjectLRU(cacheBytes), filesystem.Options{MaxOpenDescriptors: openPacks})
+		dotgit.New(osfs.New(s.dir)), cache.NewObjectLRU(cacheBytes), filesystem.Options{MaxOpenDescriptors: openPacks, LargeObjectThreshold: streamFrom})
 }
 
 // Has says whether a commit is there, complete.
@@ -249,8 +253,8 @@ func (s *Store) size(id plumbing.Hash) (int64, error) {
 	return size, nil
 }
 
-// content returns the content of a file.
-func (s *Store) content(id plumbing.Hash) ([]byte, error) {
+// content returns the content of a file, in buffer where it has room.
+func (s *Store) content(id plumbing.Hash, buffer []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	encoded, err := s.objects.EncodedObject(plumbing.BlobObject, id)
@@ -262,7 +266,12 @@ func (s *Store) content(id plumbing.Hash) ([]byte, error) {
 		return nil, fmt.Errorf("read file %s: %w", id, err)
 	}
 	defer func() { _ = reader.Close() }()
-	content := make([]byte, encoded.Size())
+	content := buffer[:0]
+	if size := encoded.Size(); int64(cap(buffer)) < size {
+		content = make([]byte, size)
+	} else {
+		content = content[:size]
+	}
 	if _, err := io.ReadFull(reader, content); err != nil {
 		return nil, fmt.Errorf("read file %s: %w", id, err)
 	}

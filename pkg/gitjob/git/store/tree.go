@@ -198,12 +198,12 @@ func (n node) target() (string, error) {
 	if size == 0 || size > maxLink {
 		return "", fmt.Errorf("symbolic link has a target of %d bytes", size)
 	}
-	content, err := n.owner.store.content(n.id)
+	content, err := n.owner.store.content(n.id, nil)
 	return string(content), err
 }
 
-// content returns a file's content.
-func (n node) content() ([]byte, error) {
+// content returns a file's content, in buffer where it has room.
+func (n node) content(buffer []byte) ([]byte, error) {
 	if n.isDir() {
 		return nil, errors.New("is a folder")
 	}
@@ -214,7 +214,7 @@ func (n node) content() ([]byte, error) {
 	if size > n.owner.maxFile {
 		return nil, fault.New(fault.Stalled, ReasonTooLarge, "file has %d MiB, which is more than the limit of %d MiB", size>>20, n.owner.maxFile>>20)
 	}
-	return n.owner.store.content(n.id)
+	return n.owner.store.content(n.id, buffer)
 }
 
 // folder returns the entries of a tree object at a path, from memory when it was read before. Equal
@@ -296,7 +296,7 @@ func (t *Tree) submoduleURL(at string) (string, error) {
 	if err != nil {
 		return "", missing("the repository has no " + modules)
 	}
-	content, err := file.content()
+	content, err := file.content(nil)
 	if err != nil {
 		return "", missing(modules + " cannot be read")
 	}
