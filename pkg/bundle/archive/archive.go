@@ -41,11 +41,11 @@ func Unpack(data []byte, limits Limits) ([]File, error) {
 		return nil, invalid("%d bytes are more than the limit of %d", len(data), limits.Packed)
 	}
 	// The first pass keeps nothing: an archive over a limit is known before memory is spent on it.
-	if err := read(data, limits, func(string, io.Reader, int64) error { return nil }); err != nil {
+	if _, err := read(data, limits, func(string, io.Reader, int64) error { return nil }); err != nil {
 		return nil, err
 	}
 	var files []File
-	err := read(data, limits, func(name string, content io.Reader, size int64) error {
+	_, err := read(data, limits, func(name string, content io.Reader, size int64) error {
 		file := File{Name: name, Data: make([]byte, size)}
 		if _, err := io.ReadFull(content, file.Data); err != nil {
 			return err
@@ -68,16 +68,66 @@ func Unpack(data []byte, limits Limits) ([]File, error) {
 	return files, nil
 }
 
-func read(data []byte, limits Limits, keep func(string, io.Reader, int64) error) error {
+// maxNested is how deep charts may lie in one another's charts folders as archives.
+const maxNested = 4
+
+// Check returns an error for an archive that unpacks to more than the limits, with what the archives in its
+// charts folder unpack to, and theirs: Helm reads a chart with all it holds. Nothing is kept in memory but the
+// archives that lie in one another.
+func Check(data []byte, limits Limits) error {
+	left := limits.Total
+	return check(data, limits, &left, 0)
+}
+
+func check(data []byte, limits Limits, left *int64, depth int) error {
+	if depth > maxNested {
+		return invalid("archives lie in one another more than %d deep", maxNested)
+	}
+	var here int64
+	read, err := read(data, limits, func(name string, content io.Reader, size int64) error {
+		if here += size; here > *left {
+			return tooMuch(limits)
+		}
+		if !IsNested(name) {
+			return nil
+		}
+		inner, err := io.ReadAll(io.LimitReader(content, size))
+		if err != nil {
+			return err
+		}
+		return check(inner, limits, left, depth+1)
+	})
+	if *left -= read; err == nil && *left < 0 {
+		err = tooMuch(limits)
+	}
+	return err
+}
+
+func tooMuch(limits Limits) error {
+	return invalid("with the archives in it, it unpacks to more than the limit of %d MiB", limits.Total>>20)
+}
+
+// IsNested says that a file of a chart is an archive that Helm reads as a chart too.
+func IsNested(name string) bool {
+	return path.Ext(name) == ".tgz" && path.Base(path.Dir(name)) == "charts"
+}
+
+// read goes through an archive and returns how many bytes it unpacked.
+func read(data []byte, limits Limits, keep func(string, io.Reader, int64) error) (int64, error) {
 	unzipped, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
-		return invalid("not a gzipped archive: %w", err)
+		return 0, invalid("not a gzipped archive: %w", err)
 	}
 	// A tar's own headers may be padded without end; they count too.
 	const headers = 1 << 20
-	bounded := &io.LimitedReader{R: unzipped, N: limits.Total + headers + int64(limits.Entries)*2048}
-	archive := tar.NewReader(bounded)
-	var entries int
+	most := limits.Total + headers + int64(limits.Entries)*2048
+	bounded := &io.LimitedReader{R: unzipped, N: most}
+	err = entries(tar.NewReader(bounded), bounded, limits, keep)
+	return most - bounded.N, err
+}
+
+func entries(archive *tar.Reader, bounded *io.LimitedReader, limits Limits, keep func(string, io.Reader, int64) error) error {
+	var count int
 	var total int64
 	for {
 		header, err := archive.Next()
@@ -90,7 +140,7 @@ func read(data []byte, limits Limits, keep func(string, io.Reader, int64) error)
 		if err != nil {
 			return invalid("damaged: %w", err)
 		}
-		if entries++; entries > limits.Entries {
+		if count++; count > limits.Entries {
 			return invalid("it has more than the limit of %d entries", limits.Entries)
 		}
 		if header.Typeflag != tar.TypeReg {
@@ -107,6 +157,10 @@ func read(data []byte, limits Limits, keep func(string, io.Reader, int64) error)
 			return invalid("it unpacks to more than the limit of %d MiB", limits.Total>>20)
 		}
 		if err := keep(name, archive, header.Size); err != nil {
+			var known *fault.Error
+			if errors.As(err, &known) {
+				return fmt.Errorf("%s: %w", name, err)
+			}
 			return invalid("read %s: %w", name, err)
 		}
 	}

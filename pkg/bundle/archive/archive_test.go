@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -112,6 +113,53 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 }
 
+// inCharts is an archive that holds others in its charts folder.
+func inCharts(t testing.TB, archives ...[]byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	packed := tar.NewWriter(zipped)
+	for i, data := range archives {
+		header := regular(fmt.Sprintf("web/charts/c%d.tgz", i), int64(len(data)))
+		if err := packed.WriteHeader(&header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := packed.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(packed.Close(), zipped.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// What archives in an archive unpack to counts too, at any depth.
+func TestCheck(t *testing.T) {
+	leaf := pack(t, regular("c/Chart.yaml", 20<<20), regular("c/a", 5<<20))
+	deep := leaf
+	for range maxNested + 1 {
+		deep = inCharts(t, deep)
+	}
+	for name, test := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"one":         {inCharts(t, leaf), ""},
+		"two":         {inCharts(t, leaf, leaf), ""},
+		"three":       {inCharts(t, leaf, leaf, leaf), "64 MiB"},
+		"in another":  {inCharts(t, leaf, inCharts(t, leaf, leaf)), "64 MiB"},
+		"too deep":    {deep, "deep"},
+		"not archive": {inCharts(t, []byte("hello")), "not a gzipped archive"},
+		"bomb":        {inCharts(t, pack(t, regular("a", 25<<20), regular("b", 25<<20), regular("c", 25<<20))), "c0.tgz"},
+	} {
+		err := Check(test.data, DefaultLimits)
+		if (test.want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), test.want) || fault.ClassOf(err) != fault.Stalled) {
+			t.Errorf("%s: got %v, want a stalled error that says %q", name, err, test.want)
+		}
+	}
+}
+
 // What comes out of any archive is within the limits and stays inside.
 func FuzzUnpack(f *testing.F) {
 	f.Add(pack(f, regular("web/Chart.yaml", 5)))
@@ -127,6 +175,9 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, packed := range [][]byte{data, zipped.Bytes()} {
+			if err := Check(packed, small); err != nil && fault.ClassOf(err) != fault.Stalled {
+				t.Errorf("error %v of a check is not stalled", err)
+			}
 			files, err := Unpack(packed, small)
 			if err != nil {
 				if fault.ClassOf(err) != fault.Stalled {

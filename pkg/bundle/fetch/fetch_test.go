@@ -4,15 +4,20 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/archive"
@@ -438,6 +443,62 @@ func TestFetchBadServers(t *testing.T) {
 		})
 	}
 }
+
+// Every read of the network ends: servers that stall before the answer or in the midst of it.
+func TestFetchFromStallingServers(t *testing.T) {
+	files := http.FileServer(http.Dir(helmRepository(t, "", "web@1.0.0")))
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	for name, test := range map[string]struct {
+		next http.Handler
+		// stall is the part of the path of what is not answered.
+		stall string
+		ref   func(url string) bundle.ChartRef
+	}{
+		"index":             {files, "/index.yaml", func(url string) bundle.ChartRef { return bundle.ChartRef{Repo: url, Chart: "web"} }},
+		"chart of an index": {files, ".tgz", func(url string) bundle.ChartRef { return bundle.ChartRef{Repo: url, Chart: "web"} }},
+		"archive":           {files, ".tgz", func(url string) bundle.ChartRef { return bundle.ChartRef{Chart: url + "/web-1.0.0.tgz"} }},
+		"tags":              {images, "/tags/", func(url string) bundle.ChartRef { return bundle.ChartRef{Repo: asRegistry(url)} }},
+		"manifest":          {images, "/manifests/", func(url string) bundle.ChartRef { return bundle.ChartRef{Repo: asRegistry(url), Version: "1.0.0"} }},
+		"blob":              {images, "/blobs/", func(url string) bundle.ChartRef { return bundle.ChartRef{Repo: asRegistry(url), Version: "1.0.0"} }},
+	} {
+		for _, midst := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, in the midst %v", name, midst), func(t *testing.T) {
+				ended := make(chan struct{})
+				var stalls atomic.Bool
+				_, server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if !stalls.Load() || !strings.Contains(r.URL.Path, test.stall) {
+						test.next.ServeHTTP(w, r)
+						return
+					}
+					if midst {
+						w.Header().Set("Content-Length", "100")
+						_, _ = io.WriteString(w, "the first of many bytes")
+						_ = http.NewResponseController(w).Flush()
+					}
+					select {
+					case <-r.Context().Done():
+					case <-ended:
+					}
+				}))
+				defer close(ended)
+				if strings.HasPrefix(test.ref(server.URL).Repo, "oci:") {
+					data, err := os.ReadFile(helmPackage(t, t.TempDir(), "web", "1.0.0"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					push(t, strings.TrimPrefix(server.URL, "http://")+"/charts/web", "1.0.0", chartLayer, data)
+				}
+				stalls.Store(true)
+				_, err := fetch(t, Options{Timeout: 100 * time.Millisecond}, Credentials{BasicHTTP: true}, test.ref(server.URL))
+				if fault.ReasonOf(err) != ReasonTimeout || fault.ClassOf(err) != fault.Transient {
+					t.Errorf("got %v (%s %s), want a transient %s", err, fault.ClassOf(err), fault.ReasonOf(err), ReasonTimeout)
+				}
+			})
+		}
+	}
+}
+
+func asRegistry(url string) string { return "oci" + strings.TrimPrefix(url, "http") + "/charts/web" }
 
 // A failure because the caller stopped is not remembered.
 func TestFetchStops(t *testing.T) {
