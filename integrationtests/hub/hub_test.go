@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,6 +53,8 @@ type running struct {
 	dir     string
 	program string
 	log     string
+	// metrics is the address they are served at.
+	metrics string
 	parent  *process.Parent
 	process *process.Process
 	client  client.Client
@@ -121,23 +124,44 @@ func (r *running) run(ctx context.Context, cluster *kube.Cluster) error {
 	if err != nil {
 		return err
 	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	r.metrics = listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return err
+	}
 	r.parent = process.NewParent()
 	r.log = filepath.Join(r.dir, "fleet-controller.log")
 	r.process, err = r.parent.Start(process.Command{
 		Name: "fleet-controller", Path: r.program, Dir: r.dir, Log: r.log,
 		Args: []string{
 			"--kubeconfig", account.Kubeconfig, "--cache-dir", filepath.Join(r.dir, "cache"), "--leader-elect=false",
-			"--disable-metrics", "--health-probe-bind-address=0", "--listen=0",
+			"--metrics-bind-address", r.metrics, "--health-probe-bind-address=0", "--listen=0",
 		},
 	})
 	return err
 }
 
-func (r *running) stop() {
+func (r *running) kill() {
 	if r.process != nil {
 		_ = r.process.Kill()
 		r.parent.Close()
 	}
+}
+
+// restart ends the program and starts it anew.
+func (h *hub) restart() {
+	h.t.Helper()
+	h.kill()
+	if err := h.run(h.t.Context(), h.cluster); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (r *running) stop() {
+	r.kill()
 	if r.git != nil {
 		_ = r.git.Close()
 	}

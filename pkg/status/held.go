@@ -37,6 +37,7 @@ func hold(summary *fleet.BundleSummary, held []Held) {
 	for i := range list {
 		listed[list[i].Name] = &list[i]
 	}
+	isHeld := map[string]bool{}
 	var added []fleet.NonReadyResource
 	for _, one := range held {
 		state := fleet.Pending
@@ -49,6 +50,7 @@ func hold(summary *fleet.BundleSummary, held []Held) {
 			Count(summary, state, 1)
 		}
 		entry := fleet.NonReadyResource{Name: one.Cluster, State: state, Message: Cut(heldBack+one.Message, maxRecordText)}
+		isHeld[one.Cluster] = true
 		if present := listed[one.Cluster]; present != nil {
 			*present = entry
 			continue
@@ -57,9 +59,20 @@ func hold(summary *fleet.BundleSummary, held []Held) {
 	}
 	list = append(list, added...)
 	slices.SortStableFunc(list, func(a, b fleet.NonReadyResource) int {
-		return cmp.Or(cmp.Compare(b.State.Rank(), a.State.Rank()), cmp.Compare(a.Name, b.Name))
+		// Who is held back comes before those that are only on their way.
+		return cmp.Or(cmp.Compare(b.State.Rank(), a.State.Rank()), compareHeld(isHeld[a.Name], isHeld[b.Name]), cmp.Compare(a.Name, b.Name))
 	})
 	summary.NonReadyResources = list[:min(len(list), maxNonReady)]
+}
+
+func compareHeld(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 func worse(a, b fleet.BundleState) fleet.BundleState {

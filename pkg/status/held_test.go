@@ -23,6 +23,7 @@ func TestHeld(t *testing.T) {
 		"runs nothing":     {states: []fleet.BundleState{fleet.Ready}, held: []Held{{"ws/c1", "", "no"}}, missing: 2, want: "Pending(2) [Cluster ws/c1: held back: no]", summary: "1/0/2/0 of 3", state: "Pending"},
 		"not ready before": {states: []fleet.BundleState{fleet.NotReady}, held: []Held{{"ws/c0", fleet.NotReady, "no"}}, want: "OutOfSync(1) [Cluster ws/c0: held back: no]", summary: "0/1/0/0 of 1", state: "OutOfSync"},
 		"failed before":    {states: []fleet.BundleState{fleet.ErrApplied}, held: []Held{{"ws/c0", fleet.ErrApplied, "no"}}, want: "ErrApplied(1) [Cluster ws/c0: held back: no]", summary: "0/0/0/1 of 1", state: "ErrApplied"},
+		"before others":    {states: []fleet.BundleState{fleet.WaitApplied, fleet.WaitApplied}, held: []Held{{"ws/c1", fleet.WaitApplied, "no"}}, want: "WaitApplied(2) [Cluster ws/c1: held back: no]", summary: "0/0/0/0 of 2", state: "WaitApplied"},
 		"counted anew":     {states: []fleet.BundleState{fleet.ErrApplied}, held: []Held{{"ws/c0", fleet.Ready, "no"}}, want: "ErrApplied(1)", summary: "0/0/0/1 of 1", state: "ErrApplied"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -74,16 +75,29 @@ func Source(in SourceInput, now time.Time) fleet.StatusBase {
 	return out
 }
 
-// failedBundle returns the first Bundle, by name, that reports an error of its own. What it reports about
+// failedBundle returns the first Bundle, by name, that reports what a person must mend. What it reports about
 // its deployments is in the roll-up already.
 func failedBundle(bundles []BundleReadiness) *BundleReadiness {
 	bundles = slices.Clone(bundles)
 	slices.SortFunc(bundles, func(a, b BundleReadiness) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range bundles {
-		ready := bundles[i].Ready
-		if ready != nil && ready.Status == corev1.ConditionFalse && ready.Reason == fleet.ReasonError {
+		if NeedsPerson(bundles[i].Ready) {
 			return &bundles[i]
 		}
 	}
 	return nil
+}
+
+// NeedsPerson says that a Ready condition reports what a person must mend, and not only how deployments do.
+func NeedsPerson(ready *fleet.Condition) bool {
+	return ready != nil && ready.Status == corev1.ConditionFalse && ready.Reason == fleet.ReasonError
+}
+
+// OwnMessage returns what the Ready condition of a parent says of the parent itself, before what it says of
+// the deployments below; word is what a deployment is named by there ("Cluster" on a Bundle).
+func OwnMessage(ready *fleet.Condition, summary *fleet.BundleSummary, word string) string {
+	if ready == nil || ready.Status != corev1.ConditionFalse {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(ready.Message, Message(summary, word)), "; ")
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 func condition(kind string, value corev1.ConditionStatus, message string) fleet.Condition {
@@ -147,6 +148,22 @@ func worlds() map[string]World {
 				}),
 			},
 		},
+		"held back": {
+			GitRepos: []fleet.GitRepo{repo("shop", func(r *fleet.GitRepo) {
+				r.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionReady, Status: corev1.ConditionFalse, Reason: fleet.ReasonError, Message: "Bundle shop-web: ..."}}
+			})},
+			Bundles: []fleet.Bundle{bundle("shop-web", "shop", func(b *fleet.Bundle) {
+				counted(b, fleet.BundleSummary{OutOfSync: 1, Pending: 1, DesiredReady: 2, NonReadyResources: []fleet.NonReadyResource{
+					{Name: "ws/one", State: fleet.OutOfSync, Message: "held back: render bundle shop-web: no"},
+					{Name: "ws/two", State: fleet.Pending, Message: "held back: render bundle shop-web: never"},
+				}})
+				b.Status.Conditions = []fleet.Condition{{
+					Type: fleet.ConditionReady, Status: corev1.ConditionFalse, Reason: fleet.ReasonError, Message: status.Message(&b.Status.Summary, "Cluster"),
+				}}
+			})},
+			Deployments: []fleet.BundleDeployment{deployment("shop-web", "one", nil)},
+			Clusters:    []fleet.Cluster{cluster("one", nil), cluster("two", nil)},
+		},
 		"no clusters": {Bundles: []fleet.Bundle{bundle("shop-web", "shop", func(b *fleet.Bundle) { counted(b, fleet.BundleSummary{}) })}},
 	}
 }
@@ -193,6 +210,13 @@ func TestWhy(t *testing.T) {
 		"dependencies in a circle end": {"circle", Deployment, "cluster-one", "a", []step{
 			{Deployment, "a", fleet.ErrApplied, "not allowed", 0},
 			{Deployment, "b", fleet.ErrApplied, "not allowed", 0}}},
+		"held back, with a deployment": {"held back", GitRepo, "ws", "shop", []step{
+			{GitRepo, "shop", fleet.ErrApplied, "", 0},
+			{Bundle, "shop-web", Failed, "", 0},
+			{Deployment, "shop-web", fleet.OutOfSync, "render bundle shop-web: no", 1}}},
+		"held back, from a cluster without one": {"held back", Cluster, "ws", "two", []step{
+			{Cluster, "two", fleet.Pending, "", 0},
+			{Deployment, "shop-web", fleet.Pending, "render bundle shop-web: never", 0}}},
 		"no cluster": {"no clusters", Bundle, "ws", "shop-web", []step{
 			{Bundle, "shop-web", fleet.Ready, "its targets match no cluster", 0}}},
 	} {

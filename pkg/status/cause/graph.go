@@ -24,6 +24,12 @@ type ref struct {
 	namespace, name string
 }
 
+// heldKey names a cluster ("namespace/name") that a bundle is kept from.
+type heldKey struct {
+	bundle  ref
+	cluster string
+}
+
 // Graph is a world with its connections.
 type Graph struct {
 	world       World
@@ -32,6 +38,11 @@ type Graph struct {
 	bundles     map[ref]*fleet.Bundle
 	deployments map[ref]*fleet.BundleDeployment
 	clusters    map[ref]*fleet.Cluster
+	// held are the clusters that bundles say are kept from what is wanted there, by the bundle's namespace
+	// and name and the cluster.
+	held map[heldKey]Item
+	// absent are those of them without a deployment.
+	absent map[ref]heldKey
 	// below are the bundles of sources, the deployments of bundles, and the deployments of clusters.
 	below map[ref][]ref
 }
@@ -40,7 +51,7 @@ type Graph struct {
 func New(world World) *Graph {
 	g := &Graph{
 		world: world, repos: map[ref]*fleet.GitRepo{}, helmOps: map[ref]*fleet.HelmOp{}, bundles: map[ref]*fleet.Bundle{},
-		deployments: map[ref]*fleet.BundleDeployment{}, clusters: map[ref]*fleet.Cluster{}, below: map[ref][]ref{},
+		deployments: map[ref]*fleet.BundleDeployment{}, clusters: map[ref]*fleet.Cluster{}, held: map[heldKey]Item{}, absent: map[ref]heldKey{}, below: map[ref][]ref{},
 	}
 	for i := range world.GitRepos {
 		repo := &world.GitRepos[i]
@@ -58,6 +69,7 @@ func New(world World) *Graph {
 		bundle := &world.Bundles[i]
 		id := ref{Bundle, bundle.Namespace, bundle.Name}
 		g.bundles[id] = bundle
+		g.hold(id, &bundle.Status.Summary)
 		if owner, ok := ownerOf(bundle); ok {
 			g.below[owner] = append(g.below[owner], id)
 		}
@@ -71,7 +83,49 @@ func New(world World) *Graph {
 		g.below[bundle] = append(g.below[bundle], id)
 		g.below[cluster] = append(g.below[cluster], id)
 	}
+	g.addAbsent()
 	return g
+}
+
+// hold takes up what a bundle says about clusters that are held back.
+func (g *Graph) hold(bundle ref, summary *fleet.BundleSummary) {
+	for i := range summary.NonReadyResources {
+		resource := &summary.NonReadyResources[i]
+		if why, held := status.HeldBack(resource); held {
+			g.held[heldKey{bundle, resource.Name}] = Item{
+				Kind: Deployment, Name: bundle.name, Cluster: resource.Name, State: resource.State, Message: why,
+			}
+		}
+	}
+}
+
+// addAbsent gives a place to deployments that are held back and do not exist. Their namespace, which is not
+// known here, is that of no other.
+func (g *Graph) addAbsent() {
+	exists := map[heldKey]bool{}
+	for _, bd := range g.deployments {
+		exists[heldKeyOf(bd)] = true
+	}
+	for key := range g.held {
+		if exists[key] {
+			continue
+		}
+		id := ref{Deployment, absent + key.cluster, key.bundle.namespace + "/" + key.bundle.name}
+		g.absent[id] = key
+		g.below[key.bundle] = append(g.below[key.bundle], id)
+		if namespace, name, ok := strings.Cut(key.cluster, "/"); ok {
+			on := ref{Cluster, namespace, name}
+			g.below[on] = append(g.below[on], id)
+		}
+	}
+}
+
+// absent starts the namespace of a deployment that does not exist.
+const absent = "/"
+
+func heldKeyOf(bd *fleet.BundleDeployment) heldKey {
+	on := clusterOf(bd)
+	return heldKey{ref{Bundle, bd.Labels[fleet.BundleNamespaceLabel], bd.Labels[fleet.BundleLabel]}, on.namespace + "/" + on.name}
 }
 
 func ownerOf(bundle *fleet.Bundle) (ref, bool) {
@@ -123,7 +177,9 @@ func (g *Graph) tree(id ref) (Item, bool) {
 		return item, false
 	}
 	if id.kind == Deployment {
-		item.Children = objectsOf(g.deployments[id])
+		if bd := g.deployments[id]; bd != nil {
+			item.Children = objectsOf(bd)
+		}
 		return item, true
 	}
 	item.Children = g.children(id, g.tree)
@@ -146,11 +202,11 @@ func (g *Graph) item(id ref) (Item, bool) {
 	switch id.kind {
 	case GitRepo:
 		if repo := g.repos[id]; repo != nil {
-			return sourceItem(id, repo.Status.Conditions, &repo.Status.Summary, repo.Status.Commit == ""), true
+			return sourceItem(id, &repo.Status.StatusBase, repo.Status.Commit == ""), true
 		}
 	case HelmOp:
 		if op := g.helmOps[id]; op != nil {
-			return sourceItem(id, op.Status.Conditions, &op.Status.Summary, false), true
+			return sourceItem(id, &op.Status.StatusBase, false), true
 		}
 	case Bundle:
 		if bundle := g.bundles[id]; bundle != nil {
@@ -160,6 +216,9 @@ func (g *Graph) item(id ref) (Item, bool) {
 		if bd := g.deployments[id]; bd != nil {
 			return g.deploymentItem(id, bd), true
 		}
+		if key, ok := g.absent[id]; ok {
+			return g.held[key], true
+		}
 	case Cluster:
 		if cluster := g.clusters[id]; cluster != nil {
 			return g.clusterItem(id, cluster), true
@@ -168,9 +227,14 @@ func (g *Graph) item(id ref) (Item, bool) {
 	return Item{}, false
 }
 
-// sourceItem judges a GitRepo or HelmOp: what keeps it from being read comes first.
-func sourceItem(id ref, conditions []fleet.Condition, summary *fleet.BundleSummary, unread bool) Item {
-	item := Item{Kind: id.kind, Namespace: id.namespace, Name: id.name, State: status.WorstOf(summary)}
+// sourceItem judges a GitRepo or HelmOp: what keeps it from being read comes first. One with a Bundle that
+// needs a person has the state its display shows, although every deployment may be ready.
+func sourceItem(id ref, base *fleet.StatusBase, unread bool) Item {
+	conditions := base.Conditions
+	item := Item{Kind: id.kind, Namespace: id.namespace, Name: id.name, State: status.WorstOf(&base.Summary)}
+	if item.IsReady() && status.NeedsPerson(status.Find(conditions, fleet.ConditionReady)) {
+		item.State = fleet.ErrApplied
+	}
 	if stalled := status.Find(conditions, fleet.ConditionStalled); stalled != nil && stalled.Status == corev1.ConditionTrue {
 		item.State, item.Message = Failed, stalled.Message
 		return item
@@ -193,17 +257,16 @@ func sourceItem(id ref, conditions []fleet.Condition, summary *fleet.BundleSumma
 	return item
 }
 
-// bundleItem judges a Bundle. What its Ready condition says beyond the roll-up is about the bundle itself.
+// bundleItem judges a Bundle. What its Ready condition says beyond the roll-up is about the bundle itself. One
+// that needs a person comes before those whose deployments fail, as in the condition of its source.
 func bundleItem(id ref, bundle *fleet.Bundle) Item {
 	summary := &bundle.Status.Summary
 	item := Item{Kind: Bundle, Namespace: id.namespace, Name: id.name, State: status.WorstOf(summary)}
 	ready := status.Find(bundle.Status.Conditions, fleet.ConditionReady)
-	if ready != nil && ready.Status == corev1.ConditionFalse {
-		rolledUp := status.Message(summary, string(Cluster))
-		if own := strings.TrimSuffix(strings.TrimSuffix(ready.Message, rolledUp), "; "); own != "" {
-			item.State, item.Message = Failed, own
-			return item
-		}
+	item.Message = status.OwnMessage(ready, summary, string(Cluster))
+	if item.Message != "" || status.NeedsPerson(ready) {
+		item.State = Failed
+		return item
 	}
 	switch {
 	case bundle.Status.ObservedGeneration == 0 && ready == nil:
@@ -218,6 +281,10 @@ func bundleItem(id ref, bundle *fleet.Bundle) Item {
 
 func (g *Graph) deploymentItem(id ref, bd *fleet.BundleDeployment) Item {
 	on := clusterOf(bd)
+	if item, held := g.held[heldKeyOf(bd)]; held {
+		item.Namespace = id.namespace
+		return item
+	}
 	item := Item{
 		Kind: Deployment, Namespace: id.namespace, Name: id.name, Cluster: on.namespace + "/" + on.name,
 		State: status.Of(bd), Message: status.MessageOf(bd),
@@ -247,6 +314,9 @@ func offline(cluster *fleet.Cluster) bool {
 
 func (g *Graph) clusterItem(id ref, cluster *fleet.Cluster) Item {
 	item := Item{Kind: Cluster, Namespace: id.namespace, Name: id.name, State: status.WorstOf(&cluster.Status.Summary)}
+	if held := g.worstHeld(id); held.Rank() > item.State.Rank() {
+		item.State = held
+	}
 	switch {
 	case offline(cluster):
 		item.State = Offline
@@ -255,6 +325,17 @@ func (g *Graph) clusterItem(id ref, cluster *fleet.Cluster) Item {
 		item.State, item.Message = fleet.Pending, "the hub has not prepared the cluster yet"
 	}
 	return item
+}
+
+// worstHeld returns the worst state in which a cluster is kept from a bundle; Ready when it is from none.
+func (g *Graph) worstHeld(cluster ref) fleet.BundleState {
+	worst := fleet.Ready
+	for key, item := range g.held {
+		if key.cluster == cluster.namespace+"/"+cluster.name && item.State.Rank() > worst.Rank() {
+			worst = item.State
+		}
+	}
+	return worst
 }
 
 // objectsOf returns what a deployment reports about single objects.

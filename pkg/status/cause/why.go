@@ -47,11 +47,13 @@ func (w *walk) follow(id ref, others int) {
 	}
 	w.seen[id] = true
 	w.add(item, others)
-	if item.IsReady() || item.State == Failed {
+	if item.IsReady() || item.State == Failed && item.Message != "" {
 		return
 	}
 	if id.kind == Deployment {
-		w.behindDeployment(id)
+		if bd := w.graph.deployments[id]; bd != nil && !w.graph.isHeld(bd) {
+			w.behindDeployment(id)
+		}
 		return
 	}
 	if item.State == Offline {
@@ -60,23 +62,38 @@ func (w *walk) follow(id ref, others int) {
 	w.followWorst(w.graph.below[id])
 }
 
+func (g *Graph) isHeld(bd *fleet.BundleDeployment) bool {
+	_, held := g.held[heldKeyOf(bd)]
+	return held
+}
+
 func (w *walk) add(item Item, others int) {
 	w.chain.Steps = append(w.chain.Steps, item)
 	w.chain.Others = append(w.chain.Others, others)
 }
 
+// place tells the items below one thing apart.
+type place struct {
+	kind                     Kind
+	namespace, name, cluster string
+}
+
+func placeOf(item Item) place { return place{item.Kind, item.Namespace, item.Name, item.Cluster} }
+
 func (w *walk) followWorst(ids []ref) {
 	var items []Item
+	refs := map[place]ref{}
 	for _, id := range ids {
 		if item, ok := w.graph.item(id); ok && !item.IsReady() {
 			items = append(items, item)
+			refs[placeOf(item)] = id
 		}
 	}
 	if len(items) == 0 {
 		return
 	}
 	worstFirst(items)
-	w.follow(ref{items[0].Kind, items[0].Namespace, items[0].Name}, len(items)-1)
+	w.follow(refs[placeOf(items[0])], len(items)-1)
 }
 
 func (w *walk) behindDeployment(id ref) {
