@@ -208,10 +208,8 @@ func (v *Validator) work(ctx context.Context, bundle types.NamespacedName) {
 	}
 	files, err := v.options.Files(ctx, bundle, manifest)
 	if err != nil {
-		// Whoever plans it next sees the version that is there now, and asks again.
-		v.options.Log.V(1).Info("bundle not validated", "bundle", bundle.String(), "problem", err.Error())
-		v.drop(bundle, manifest)
-		v.tell(ctx, bundle)
+		// When there is another version by now, it asks anew; else it is let through when patience ends.
+		v.options.Log.Info("bundle not validated", "bundle", bundle.String(), "problem", err.Error())
 		return
 	}
 	began := v.options.Now()
@@ -240,14 +238,6 @@ func (v *Validator) open(bundle types.NamespacedName) (manifest string, open []t
 	}
 	slices.SortFunc(open, func(a, b target.CheckID) int { return asked.checks[a].since.Compare(asked.checks[b].since) })
 	return asked.manifest, open
-}
-
-func (v *Validator) drop(bundle types.NamespacedName, manifest string) {
-	v.mutex.Lock()
-	defer v.mutex.Unlock()
-	if asked := v.bundles[bundle]; asked != nil && asked.manifest == manifest {
-		delete(v.bundles, bundle)
-	}
 }
 
 // answer settles one question, unless it is not asked any more.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -205,17 +206,28 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// When the files are those of another version, the bundle is planned anew.
+// Files that cannot be read, or are those of another version, are not asked for again and again, and hold the
+// bundle up no longer than patience.
 func TestFilesThatChanged(t *testing.T) {
 	r := start(t, content.Manifest{}, Options{})
-	r.Ask(app, "s-1", []target.Check{check("a", "", nil)})
-	select {
-	case <-r.events:
-	case <-time.After(time.Minute):
-		t.Fatal("nobody is told")
+	asked := check("a", "", nil)
+	r.Ask(app, "s-1", []target.Check{asked})
+	for deadline := time.After(time.Minute); r.reads.Load() == 0; {
+		select {
+		case <-r.events:
+			t.Fatal("told of nothing")
+		case <-deadline:
+			t.Fatal("nobody read the files")
+		default:
+			runtime.Gosched()
+		}
 	}
-	if r.Known(app) != nil || r.renders.Load() != 0 {
+	if len(r.Known(app)) != 0 {
 		t.Error("verdicts about files that are not there")
+	}
+	r.now.Add(int64(Patience))
+	if verdict, known := r.Known(app)[asked.ID]; !known || verdict.Err != nil || r.reads.Load() != 1 || r.renders.Load() != 0 {
+		t.Errorf("verdict %v, %v; %d reads", verdict, known, r.reads.Load())
 	}
 }
 
