@@ -56,6 +56,7 @@ func Bound(bd *fleet.BundleDeployment) {
 		boundObject(&m.Kind, &m.APIVersion, &m.Namespace, &m.Name)
 		m.Patch = Cut(m.Patch, MaxMessage)
 	}
+	s.ComparePatches = nil // the roll-up tells nothing of them
 	s.NonReadyStatus = first(s.NonReadyStatus, maxListed)
 	for i := range s.NonReadyStatus {
 		n := &s.NonReadyStatus[i]

@@ -81,7 +81,7 @@ func TestMemory(t *testing.T) {
 	if memory.Knows("s", desired, found) {
 		t.Error("an empty memory knows something")
 	}
-	memory.Remember("s", desired, found)
+	memory.Remember("s", desired, found, true)
 	if !memory.Knows("s", desired, found) {
 		t.Error("forgot at once")
 	}

@@ -84,6 +84,11 @@ func pathsOf(fields fleet.IgnoreFields) ([]fieldpath.Path, error) {
 // forces says whether fields are taken from other managers.
 func (p plan) forces() bool { return p.Force == nil || *p.Force }
 
+// isPlain says that the object is written as it is, whatever is there.
+func (p plan) isPlain() bool {
+	return p.forces() && len(p.IgnoreFields) == 0 && p.Strategy != fleet.ApplyCreateOnly && p.Strategy != fleet.ApplyReadOnly
+}
+
 // check returns nil when the claim may write the live object, or leave it as it is.
 func (p plan) check(claim Claim, live *unstructured.Unstructured) error {
 	switch {

@@ -17,7 +17,11 @@ type Memory struct {
 	sets map[string]map[manifest.Key]seen
 }
 
-type seen struct{ desired, live string }
+type seen struct {
+	desired, live string
+	// applied says that this process has applied the object, so that its fields are our manager's.
+	applied bool
+}
 
 // NewMemory returns an empty memory.
 func NewMemory() *Memory { return &Memory{sets: map[string]map[manifest.Key]seen{}} }
@@ -40,6 +44,13 @@ func (m *Memory) Retain(setHash string, wanted map[manifest.Key]bool) {
 	}
 }
 
+// Applied says whether this process has applied an object of that key.
+func (m *Memory) Applied(setHash string, desired *unstructured.Unstructured) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sets[setHash][manifest.KeyOf(desired)].applied
+}
+
 // Knows says whether the pair was found in sync before.
 func (m *Memory) Knows(setHash string, desired, live *unstructured.Unstructured) bool {
 	pair, err := digests(desired, live)
@@ -48,11 +59,12 @@ func (m *Memory) Knows(setHash string, desired, live *unstructured.Unstructured)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.sets[setHash][manifest.KeyOf(desired)] == pair
+	known := m.sets[setHash][manifest.KeyOf(desired)]
+	return known.desired == pair.desired && known.live == pair.live
 }
 
-// Remember notes that the pair is in sync.
-func (m *Memory) Remember(setHash string, desired, live *unstructured.Unstructured) {
+// Remember notes that the pair is in sync, and whether that is because it was applied just now.
+func (m *Memory) Remember(setHash string, desired, live *unstructured.Unstructured, applied bool) {
 	pair, err := digests(desired, live)
 	if err != nil {
 		return
@@ -62,7 +74,9 @@ func (m *Memory) Remember(setHash string, desired, live *unstructured.Unstructur
 	if m.sets[setHash] == nil {
 		m.sets[setHash] = map[manifest.Key]seen{}
 	}
-	m.sets[setHash][manifest.KeyOf(desired)] = pair
+	key := manifest.KeyOf(desired)
+	pair.applied = applied || m.sets[setHash][key].applied
+	m.sets[setHash][key] = pair
 }
 
 func digests(desired, live *unstructured.Unstructured) (seen, error) {

@@ -24,7 +24,7 @@ const goneTimeout = 30 * time.Second
 
 // Delete removes an object if it carries the claim's mark, or, for a hook, no other owner's. It returns
 // whether it was there to be removed. A kind that is gone has no objects; one that is only looked at stays.
-func (w *Writer) Delete(ctx context.Context, object *unstructured.Unstructured, claim Claim, policy metav1.DeletionPropagation) (bool, error) {
+func (w *Writer) Delete(ctx context.Context, object *unstructured.Unstructured, claim Claim, known Knowledge, policy metav1.DeletionPropagation) (bool, error) {
 	if manifest.IsReadOnly(object) {
 		return false, nil
 	}
@@ -34,6 +34,9 @@ func (w *Writer) Delete(ctx context.Context, object *unstructured.Unstructured, 
 	}
 	if err != nil {
 		return false, fmt.Errorf("delete %s: %w", manifest.KeyOf(object), err)
+	}
+	if removeKnown(ctx, resource, known.of(object), claim, policy) {
+		return true, nil
 	}
 	live, err := get(ctx, resource, object.GetName())
 	if err != nil {

@@ -73,6 +73,8 @@ type Options struct {
 	Previous *unstructured.Unstructured
 	// Restore says that the object was applied before just as it is now.
 	Restore bool
+	// Known saves a look at objects of which enough is known; nil knows nothing.
+	Known Knowledge
 }
 
 // Apply makes the live object what is desired and returns it. Only fields that the bundle sets are
@@ -83,7 +85,7 @@ func (w *Writer) Apply(ctx context.Context, desired *unstructured.Unstructured, 
 		return result, fmt.Errorf("apply %s: %w", manifest.KeyOf(desired), classify(err))
 	}
 	if result.Object != nil {
-		w.memory.Remember(options.Claim.SetHash, desired, result.Object)
+		w.memory.Remember(options.Claim.SetHash, desired, result.Object, !result.Merged)
 	}
 	return result, nil
 }
@@ -100,6 +102,9 @@ func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstruct
 	if how.Strategy == fleet.ApplyReadOnly {
 		live, err := get(ctx, resource, desired.GetName())
 		return Result{Object: live, Action: Unchanged}, err
+	}
+	if result, done := w.applyKnown(ctx, resource, how, desired, options); done {
+		return result, nil
 	}
 	live, err := w.free(ctx, resource, desired)
 	if err != nil {
@@ -262,7 +267,7 @@ func (w *Writer) Compare(ctx context.Context, claim Claim, desired, live *unstru
 	}
 	verdict := diff.Compare(live, restored, rules)
 	if verdict.State == diff.InSync && restored.GetResourceVersion() == live.GetResourceVersion() {
-		w.memory.Remember(claim.SetHash, desired, live)
+		w.memory.Remember(claim.SetHash, desired, live, false)
 	}
 	return verdict
 }

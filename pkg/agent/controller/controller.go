@@ -222,6 +222,12 @@ func (c *Controller) entry(name string) *entry {
 	return made
 }
 
+func (c *Controller) isKnown(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entries[name] != nil
+}
+
 func (c *Controller) forget(e *entry) {
 	c.watcher.Track(e.setHash, nil)
 	c.handover.forget(e.name)

@@ -177,7 +177,7 @@ func (c *Controller) letGo(ctx context.Context, e *entry, deployment *fleet.Bund
 			now = append(now, object)
 		}
 	}
-	err := c.deployer.Prune(ctx, helm.Pruning{BundleID: e.name, Options: e.options, Objects: now})
+	err := c.deployer.Prune(ctx, helm.Pruning{BundleID: e.name, Options: e.options, Objects: now, Known: c.known(e)})
 	if err != nil {
 		return 0, err
 	}

@@ -109,6 +109,23 @@ func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.U
 	return live, ""
 }
 
+// known returns what is known of live objects without asking for them: what the watch has, or what was
+// answered to our last write while the watch lags behind.
+func (c *Controller) known(e *entry) apply.Knowledge {
+	return func(desired *unstructured.Unstructured) *unstructured.Unstructured {
+		resource, err := c.resourceOf(desired)
+		if err != nil {
+			return nil
+		}
+		watched, _, _ := c.watcher.Get(resource, desired.GetNamespace(), desired.GetName())
+		answered := e.answered[manifest.KeyOf(desired)]
+		if watched == nil || answered != nil && older(watched, answered) {
+			return answered
+		}
+		return watched
+	}
+}
+
 // older compares resource versions, which grow (KEP 5504).
 func older(a, b *unstructured.Unstructured) bool {
 	if a.GetUID() != b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion() {
@@ -203,12 +220,13 @@ func (c *Controller) restore(ctx context.Context, e *entry, deployment *fleet.Bu
 	for _, object := range drifted {
 		objects = append(objects, object.Desired)
 	}
+	known := c.known(e)
 	if e.answered == nil {
 		e.answered = map[manifest.Key]*unstructured.Unstructured{}
 	}
 	for _, phase := range manifest.Order(objects) {
 		for _, desired := range phase {
-			result, err := identity.Writer.Apply(ctx, desired, apply.Options{Claim: claim, Force: force, Restore: true})
+			result, err := identity.Writer.Apply(ctx, desired, apply.Options{Claim: claim, Force: force, Restore: true, Known: known})
 			if err != nil {
 				return fmt.Errorf("correct drift: %w", err)
 			}

@@ -24,6 +24,9 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	if err != nil {
 		return 0, err
 	}
+	if cached == nil && !c.isKnown(name) {
+		return 0, nil // gone and forgotten; the last events of its objects arrive
+	}
 	e := c.entry(name)
 	if cached == nil {
 		return c.reconcileAbsent(ctx, e)
@@ -199,6 +202,7 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 	outcome, err := c.deployer.Deploy(ctx, helm.Request{
 		DeploymentID: deployment.Spec.DeploymentID, Input: input,
 		Copies: copies, CopiedBefore: len(e.options.DownstreamResources) > 0, Yields: c.yields(e.name), Spares: c.spares(e.name),
+		Known: c.known(e),
 	})
 	if err != nil {
 		e.loaded = false // a failed revision is there now, and some objects may be

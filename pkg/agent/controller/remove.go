@@ -164,7 +164,7 @@ func (c *Controller) uninstall(ctx context.Context, name string, options *fleet.
 			c.options.Log.Info("the agent does not uninstall itself", "bundledeployment", name)
 			continue
 		}
-		removal := helm.Removal{Record: record, KeepResources: record.KeepResources, Copies: true}
+		removal := helm.Removal{Record: record, KeepResources: record.KeepResources, Copies: true, Known: c.known(e)}
 		if options != nil {
 			removal.KeepResources = options.KeepResources
 			removal.Copies = len(options.DownstreamResources) > 0 || len(e.options.DownstreamResources) > 0
@@ -205,7 +205,7 @@ func isSelf(record helm.Record, agentNamespace string) bool {
 func (c *Controller) removeMoved(ctx context.Context, e *entry) error {
 	for len(e.moved) > 0 {
 		record := e.moved[0]
-		if err := c.deployer.Uninstall(ctx, helm.Removal{Record: record, Keep: keys(e.record.Objects)}); err != nil {
+		if err := c.deployer.Uninstall(ctx, helm.Removal{Record: record, Keep: keys(e.record.Objects), Known: c.known(e)}); err != nil {
 			return err
 		}
 		c.options.Log.Info("uninstalled", "bundledeployment", e.name, "release", record.String(), "movedTo", e.record.String())

@@ -40,6 +40,8 @@ type Verdict struct {
 	Patch string
 	// Reason of an Unknown verdict, or the owner of a Foreign object.
 	Reason string
+	// Exception is the entry for diff.comparePatches that would except what differs in a Modified object.
+	Exception *fleet.ComparePatch
 }
 
 // serverFields of metadata say nothing about what was applied.
@@ -79,14 +81,15 @@ func Digest(object *unstructured.Unstructured) (string, error) {
 
 // Compare returns the verdict on a live object, given what it would be if it were applied again.
 func Compare(live, restored *unstructured.Unstructured, rules Rules) Verdict {
-	patch, err := mergePatch(rules.Normalize(Comparable(live)), rules.Normalize(Comparable(restored)))
+	from, to := rules.Normalize(Comparable(live)), rules.Normalize(Comparable(restored))
+	patch, err := mergePatch(from, to)
 	if err != nil {
 		return Verdict{State: Unknown, Reason: err.Error()}
 	}
 	if len(patch) == 0 {
 		return Verdict{State: InSync}
 	}
-	return Verdict{State: Modified, Patch: readable(patch, live.GroupVersionKind().GroupKind())}
+	return Verdict{State: Modified, Patch: readable(patch, live.GroupVersionKind().GroupKind()), Exception: exception(from, to)}
 }
 
 func mergePatch(from, to *unstructured.Unstructured) (map[string]any, error) {
@@ -164,4 +167,16 @@ func (v Verdict) Status(object *unstructured.Unstructured) (fleet.ModifiedStatus
 		return status, false
 	}
 	return status, true
+}
+
+// Offer returns the entry for diff.comparePatches by which the bundle would not mind the verdict on an
+// object; nil when there is none.
+func (v Verdict) Offer(object *unstructured.Unstructured) *fleet.ComparePatch {
+	switch v.State {
+	case Modified:
+		return v.Exception
+	case Missing:
+		return absence(object)
+	}
+	return nil
 }

@@ -49,7 +49,12 @@ func TestCompare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := object(t, test.live)
 			before := live.DeepCopy()
-			if diff := cmp.Diff(test.want, Compare(live, object(t, test.restored), Rules{})); diff != "" {
+			got := Compare(live, object(t, test.restored), Rules{})
+			if (got.Exception != nil) != (got.State == Modified) {
+				t.Errorf("exception %+v", got.Exception)
+			}
+			got.Exception = nil
+			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(before.Object, live.Object); diff != "" {

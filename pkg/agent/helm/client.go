@@ -40,6 +40,8 @@ type client struct {
 	// spares says whether an object that left the manifest stays for now; such end up in spared.
 	spares func(manifest.Key) bool
 	spared []*unstructured.Unstructured
+	// known saves looks at objects (apply.Knowledge).
+	known apply.Knowledge
 	// deleteDefinitions allows CustomResourceDefinitions to be deleted.
 	deleteDefinitions bool
 	// place puts hooks where the bundle's options want them; nil leaves them where they are.
@@ -160,7 +162,7 @@ func (c *client) applyPhase(phase manifest.Phase, byObject map[*unstructured.Uns
 }
 
 func (c *client) applyOne(object *unstructured.Unstructured, info *resource.Info, previous *unstructured.Unstructured, freshKinds bool) (apply.Result, error) {
-	options := apply.Options{Claim: c.claim, Mapping: info.Mapping, Force: c.force, Previous: previous}
+	options := apply.Options{Claim: c.claim, Mapping: info.Mapping, Force: c.force, Previous: previous, Known: c.known}
 	if !isKnown(info.Mapping) {
 		options.Mapping = nil // known by now, or an error that names the kind
 		if object.GetNamespace() == "" {
@@ -251,7 +253,7 @@ func (c *client) deleteAll(objects []*unstructured.Unstructured, policy metav1.D
 				continue
 			}
 			group.Go(func() error {
-				_, err := c.identity.Writer.Delete(c.ctx, object, c.claim, policy)
+				_, err := c.identity.Writer.Delete(c.ctx, object, c.claim, c.known, policy)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {

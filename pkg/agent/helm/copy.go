@@ -64,6 +64,6 @@ func removeCopy(ctx context.Context, identity *Identity, object *unstructured.Un
 	if wanted[manifest.KeyOf(object)] {
 		return nil
 	}
-	_, err := identity.Writer.Delete(ctx, object, claim, metav1.DeletePropagationBackground)
+	_, err := identity.Writer.Delete(ctx, object, claim, nil, metav1.DeletePropagationBackground)
 	return err
 }

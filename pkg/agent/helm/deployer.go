@@ -68,6 +68,8 @@ type Request struct {
 	// Spares says whether an object that left the manifest has to stay for now, because somebody else may
 	// take it over; it is returned in Outcome.Spared. Nil means that none has to.
 	Spares func(manifest.Key) bool
+	// Known saves looks at objects of which enough is known (apply.Knowledge); nil knows nothing.
+	Known apply.Knowledge
 }
 
 // Outcome is what a deployment left on the member.
@@ -168,7 +170,7 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 	}
 	writer := &client{
 		ctx: ctx, identity: identity, claim: claim, namespace: built.Namespace,
-		force: input.Options.Helm != nil && input.Options.Helm.Force, spares: request.Spares,
+		force: input.Options.Helm != nil && input.Options.Helm.Force, spares: request.Spares, known: request.Known,
 		deleteDefinitions: input.Options.DeleteCRDResources,
 		place:             built.Place, results: map[manifest.Key]apply.Result{},
 	}

@@ -8,8 +8,6 @@ import (
 	"strconv"
 
 	"helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/releaseutil"
-	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,51 +55,6 @@ type Record struct {
 // String returns "namespace/name:revision", as a BundleDeployment's status names its release.
 func (r Record) String() string {
 	return r.Namespace + "/" + r.Name + ":" + strconv.Itoa(r.Revision)
-}
-
-// storageFor returns the records of a namespace's releases as an identity sees them.
-func storageFor(identity *Identity, namespace string) *storage.Storage {
-	secrets := driver.NewSecrets(identity.Clients.CoreV1().Secrets(namespace))
-	secrets.Log = func(string, ...any) {}
-	records := storage.Init(secrets)
-	records.Log = func(string, ...any) {}
-	return records
-}
-
-// history returns the revisions of a release, oldest first; none is no error.
-func history(records *storage.Storage, name string) ([]*release.Release, error) {
-	revisions, err := records.History(name)
-	if errors.Is(err, driver.ErrReleaseNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read history of release %s: %w", name, err)
-	}
-	releaseutil.SortByRevision(revisions)
-	return revisions, nil
-}
-
-// trimHistory deletes the oldest revisions beyond the bound; what is deployed stays.
-func trimHistory(records *storage.Storage, name string, most int) error {
-	revisions, err := history(records, name)
-	if err != nil {
-		return err
-	}
-	excess := len(revisions) - most
-	for _, revision := range revisions {
-		if excess <= 0 {
-			break
-		}
-		if revision.Info.Status == release.StatusDeployed {
-			continue
-		}
-		_, err := records.Delete(name, revision.Version)
-		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
-			return fmt.Errorf("trim history of release %s: %w", name, err)
-		}
-		excess--
-	}
-	return nil
 }
 
 // recordOf reads a stored revision.

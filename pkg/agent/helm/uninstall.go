@@ -33,6 +33,8 @@ type Removal struct {
 	Copies bool
 	// Keep are objects that stay because somebody else has them now.
 	Keep map[manifest.Key]bool
+	// Known saves looks at objects (apply.Knowledge); nil knows nothing.
+	Known apply.Knowledge
 }
 
 // Uninstall removes a release. Only objects that carry the bundle's mark are deleted. It may be called
@@ -93,10 +95,11 @@ func (d *Deployer) uninstallRevisions(ctx context.Context, records *storage.Stor
 		return err
 	}
 	writer := &client{
-		ctx: ctx, identity: identity, claim: claim, namespace: last.Namespace, keepAlways: removal.Keep,
+		ctx: ctx, identity: identity, claim: claim, namespace: last.Namespace, keepAlways: removal.Keep, known: removal.Known,
 		deleteDefinitions: removal.DeleteCRDResources, results: map[manifest.Key]apply.Result{},
 	}
 	// Objects that only an unfinished older revision holds; the newest says what becomes of the others.
+	// Helm deletes the others, between its hooks.
 	former, err := d.former(revisions, record.Objects)
 	if err != nil {
 		return err
@@ -104,8 +107,13 @@ func (d *Deployer) uninstallRevisions(ctx context.Context, records *storage.Stor
 	if _, errs := writer.deleteAll(former, metav1.DeletePropagationBackground); len(errs) > 0 {
 		return errors.Join(errs...)
 	}
+	if self, err := d.member.Self(); err != nil {
+		return err
+	} else if identity != self {
+		records = storageFor(identity, last.Namespace)
+	}
 	config := &action.Configuration{
-		RESTClientGetter: identity, Releases: storageFor(identity, last.Namespace), KubeClient: writer,
+		RESTClientGetter: identity, Releases: records, KubeClient: writer,
 		Log: func(format string, args ...any) {
 			d.options.Log.V(2).Info("helm", "message", fmt.Sprintf(format, args...))
 		},
@@ -156,6 +164,8 @@ type Pruning struct {
 	BundleID string
 	Options  fleet.BundleDeploymentOptions
 	Objects  []*unstructured.Unstructured
+	// Known saves looks at objects (apply.Knowledge); nil knows nothing.
+	Known apply.Knowledge
 }
 
 // Prune deletes dropped objects that still carry the bundle's mark and that nothing keeps.
@@ -169,7 +179,7 @@ func (d *Deployer) Prune(ctx context.Context, pruning Pruning) error {
 	}
 	writer := &client{
 		ctx: ctx, identity: identity, claim: d.Claim(pruning.BundleID, pruning.Options),
-		deleteDefinitions: pruning.Options.DeleteCRDResources,
+		deleteDefinitions: pruning.Options.DeleteCRDResources, known: pruning.Known,
 	}
 	_, errs := writer.deleteAll(pruning.Objects, metav1.DeletePropagationBackground)
 	return errors.Join(errs...)

@@ -117,12 +117,15 @@ func setApplied(wanted *fleet.BundleDeploymentStatus, spec fleet.BundleDeploymen
 func setObjects(wanted *fleet.BundleDeploymentStatus, objects []Sight) {
 	wanted.Resources = nil
 	wanted.ResourceCounts = fleet.ResourceCounts{DesiredReady: len(objects)}
-	wanted.NonReadyStatus, wanted.ModifiedStatus, wanted.IncompleteState = nil, nil, false
+	wanted.NonReadyStatus, wanted.ModifiedStatus, wanted.ComparePatches, wanted.IncompleteState = nil, nil, nil, false
 	for _, object := range objects {
 		wanted.Resources = append(wanted.Resources, object.resource())
 		count(&wanted.ResourceCounts, object)
 		if modified, differs := object.Verdict.Status(object.Desired); differs {
 			wanted.ModifiedStatus = append(wanted.ModifiedStatus, modified)
+		}
+		if entry := object.Verdict.Offer(object.Desired); entry != nil {
+			wanted.ComparePatches = append(wanted.ComparePatches, *entry)
 		}
 		if object.Live != nil && !object.Ready {
 			wanted.NonReadyStatus = append(wanted.NonReadyStatus, fleet.NonReadyStatus{
@@ -137,10 +140,14 @@ func setObjects(wanted *fleet.BundleDeploymentStatus, objects []Sight) {
 	slices.SortFunc(wanted.ModifiedStatus, func(a, b fleet.ModifiedStatus) int {
 		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	slices.SortFunc(wanted.ComparePatches, func(a, b fleet.ComparePatch) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	slices.SortFunc(wanted.NonReadyStatus, func(a, b fleet.NonReadyStatus) int { return cmp.Compare(a.UID, b.UID) })
 	if len(wanted.ModifiedStatus) > maxListed || len(wanted.NonReadyStatus) > maxListed {
 		wanted.IncompleteState = true
 		wanted.ModifiedStatus = wanted.ModifiedStatus[:min(len(wanted.ModifiedStatus), maxListed)]
+		wanted.ComparePatches = wanted.ComparePatches[:min(len(wanted.ComparePatches), maxListed)]
 		wanted.NonReadyStatus = wanted.NonReadyStatus[:min(len(wanted.NonReadyStatus), maxListed)]
 	}
 	counts := wanted.ResourceCounts

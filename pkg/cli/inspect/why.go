@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cli/report"
@@ -115,8 +116,20 @@ func describe(chain cause.Chain) string {
 			fmt.Fprintf(&out, " (and %d more)", others)
 		}
 		out.WriteString("\n")
+		if item.ComparePatch != nil {
+			out.WriteString(acceptance(*item.ComparePatch))
+		}
 	}
 	return out.String()
+}
+
+// acceptance says what to write into fleet.yaml so that a difference is none.
+func acceptance(entry fleet.ComparePatch) string {
+	text, err := yaml.Marshal(map[string]any{"diff": map[string]any{"comparePatches": []fleet.ComparePatch{entry}}})
+	if err != nil {
+		return ""
+	}
+	return "to accept that, have in fleet.yaml:\n  " + strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n  ") + "\n"
 }
 
 func named(item cause.Item) string {

@@ -350,8 +350,19 @@ func objectsOf(bd *fleet.BundleDeployment) []Item {
 	for _, object := range bd.Status.ModifiedStatus {
 		items = append(items, Item{
 			Kind: Object, Namespace: object.Namespace, Name: object.Kind + "/" + object.Name,
-			State: fleet.Modified, Message: status.ModifiedMessage(object),
+			State: fleet.Modified, Message: status.ModifiedMessage(object), ComparePatch: exceptionOf(bd, object),
 		})
 	}
 	return items
+}
+
+// exceptionOf returns the entry that the agent offers for an object, nil when there is none.
+func exceptionOf(bd *fleet.BundleDeployment, object fleet.ModifiedStatus) *fleet.ComparePatch {
+	for i := range bd.Status.ComparePatches {
+		entry := &bd.Status.ComparePatches[i]
+		if entry.APIVersion == object.APIVersion && entry.Kind == object.Kind && entry.Namespace == object.Namespace && entry.Name == object.Name {
+			return entry
+		}
+	}
+	return nil
 }

@@ -40,6 +40,8 @@ type Item struct {
 	State   fleet.BundleState `json:"state"`
 	// Message says what is wrong with the thing itself; empty when it only suffers from what is below it.
 	Message string `json:"message,omitempty"`
+	// ComparePatch is the entry for diff.comparePatches that would except how an object differs.
+	ComparePatch *fleet.ComparePatch `json:"comparePatch,omitempty"`
 	// Children are what the thing consists of, worst first.
 	Children []Item `json:"children,omitempty"`
 }

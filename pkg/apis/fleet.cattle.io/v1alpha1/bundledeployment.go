@@ -105,6 +105,11 @@ type BundleDeploymentStatus struct {
 	// +nullable
 	// +optional
 	ModifiedStatus []ModifiedStatus `json:"modifiedStatus,omitempty"`
+	// ComparePatches are the entries for diff.comparePatches in fleet.yaml that would except what
+	// ModifiedStatus lists.
+	// +nullable
+	// +optional
+	ComparePatches []ComparePatch `json:"comparePatches,omitempty"`
 	// IncompleteState says that one of the two lists was cut.
 	// +optional
 	IncompleteState bool `json:"incompleteState,omitempty"`

@@ -39,6 +39,7 @@ var additions = []string{
 	"HelmOp .spec.manifestConfigs",
 	"HelmOp .spec.targets[].apply",
 	"HelmOp .spec.targets[].manifestConfigs",
+	"BundleDeployment .status.comparePatches",
 	"Cluster .status.display.error",
 	"Cluster .status.display.message",
 	"Cluster .status.phase",

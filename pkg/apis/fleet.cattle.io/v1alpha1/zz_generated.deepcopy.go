@@ -376,6 +376,13 @@ func (in *BundleDeploymentStatus) DeepCopyInto(out *BundleDeploymentStatus) {
 		*out = make([]ModifiedStatus, len(*in))
 		copy(*out, *in)
 	}
+	if in.ComparePatches != nil {
+		in, out := &in.ComparePatches, &out.ComparePatches
+		*out = make([]ComparePatch, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	out.Display = in.Display
 	if in.SyncGeneration != nil {
 		in, out := &in.SyncGeneration, &out.SyncGeneration

@@ -1,0 +1,173 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"helm.sh/helm/v3/pkg/storage"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// storageFor returns the records of a namespace's releases as an identity sees them, for one operation on
+// one release.
+func storageFor(identity *Identity, namespace string) *storage.Storage {
+	secrets := identity.Clients.CoreV1().Secrets(namespace)
+	stored := driver.NewSecrets(secrets)
+	stored.Log = func(string, ...any) {}
+	records := storage.Init(&recall{Driver: stored, secrets: secrets, revisions: map[string]map[string]*release.Release{}})
+	records.Log = func(string, ...any) {}
+	return records
+}
+
+// recall is Helm's storage in Secrets, which reads the history of a release once: Helm asks for it three
+// or four times in one operation, during which nobody else writes it, because one agent at a time works
+// on a release. It is used by one goroutine at a time and lives as long as the operation.
+type recall struct {
+	driver.Driver
+	secrets corev1.SecretInterface
+	// revisions are the records by release and key.
+	revisions map[string]map[string]*release.Release
+}
+
+// Query implements driver.Queryor. What is asked for by more than name and status is not remembered.
+func (r *recall) Query(labels map[string]string) ([]*release.Release, error) {
+	rest := maps.Clone(labels)
+	for _, known := range []string{"name", "owner", "status"} {
+		delete(rest, known)
+	}
+	name := labels["name"]
+	if len(rest) > 0 || name == "" {
+		return r.Driver.Query(labels)
+	}
+	if r.revisions[name] == nil {
+		if err := r.read(name); err != nil {
+			return nil, err
+		}
+	}
+	var found []*release.Release
+	for _, key := range slices.Sorted(maps.Keys(r.revisions[name])) {
+		revision := r.revisions[name][key]
+		if status, asked := labels["status"]; !asked || revision.Info.Status.String() == status {
+			found = append(found, copyOf(revision))
+		}
+	}
+	if len(found) == 0 {
+		return nil, driver.ErrReleaseNotFound
+	}
+	return found, nil
+}
+
+func (r *recall) read(name string) error {
+	stored, err := r.Driver.Query(map[string]string{"name": name, "owner": "helm"})
+	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+		return err
+	}
+	r.revisions[name] = map[string]*release.Release{}
+	for _, revision := range stored {
+		r.revisions[name][keyOf(revision)] = revision
+	}
+	return nil
+}
+
+// Create implements driver.Creator.
+func (r *recall) Create(key string, revision *release.Release) error {
+	err := r.Driver.Create(key, revision)
+	r.wrote(key, revision, err)
+	return err
+}
+
+// Update implements driver.Updator.
+func (r *recall) Update(key string, revision *release.Release) error {
+	err := r.Driver.Update(key, revision)
+	r.wrote(key, revision, err)
+	return err
+}
+
+// wrote remembers what was written; after an error nothing is known.
+func (r *recall) wrote(key string, revision *release.Release, err error) {
+	switch {
+	case err != nil:
+		delete(r.revisions, revision.Name)
+	case r.revisions[revision.Name] != nil:
+		r.revisions[revision.Name][key] = copyOf(revision)
+	}
+}
+
+// Delete implements driver.Deletor, without a look at what is to be deleted where that is known.
+func (r *recall) Delete(key string) (*release.Release, error) {
+	for name, revisions := range r.revisions {
+		revision := revisions[key]
+		if revision == nil {
+			continue
+		}
+		err := r.secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			err = driver.ErrReleaseNotFound
+		}
+		delete(revisions, key)
+		if err != nil {
+			delete(r.revisions, name)
+		}
+		return revision, err
+	}
+	return r.Driver.Delete(key)
+}
+
+// copyOf returns a revision whose state Helm may change without changing what is remembered.
+func copyOf(revision *release.Release) *release.Release {
+	copied := *revision
+	if revision.Info != nil {
+		info := *revision.Info
+		copied.Info = &info
+	}
+	return &copied
+}
+
+// keyOf returns the name of a revision's record (storage.makeKey).
+func keyOf(revision *release.Release) string {
+	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, revision.Name, revision.Version)
+}
+
+// history returns the revisions of a release, oldest first; none is no error.
+func history(records *storage.Storage, name string) ([]*release.Release, error) {
+	revisions, err := records.History(name)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read history of release %s: %w", name, err)
+	}
+	releaseutil.SortByRevision(revisions)
+	return revisions, nil
+}
+
+// trimHistory deletes the oldest revisions beyond the bound; what is deployed stays.
+func trimHistory(records *storage.Storage, name string, most int) error {
+	revisions, err := history(records, name)
+	if err != nil {
+		return err
+	}
+	excess := len(revisions) - most
+	for _, revision := range revisions {
+		if excess <= 0 {
+			break
+		}
+		if revision.Info.Status == release.StatusDeployed {
+			continue
+		}
+		_, err := records.Delete(name, revision.Version)
+		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+			return fmt.Errorf("trim history of release %s: %w", name, err)
+		}
+		excess--
+	}
+	return nil
+}
