@@ -30,3 +30,8 @@ func withoutCommit(labels map[string]string) map[string]string {
 	delete(kept, fleet.CommitLabel)
 	return kept
 }
+
+// KeepsPaused says that a person paused the stored Bundle, and that the source, which does not, leaves it so.
+func KeepsPaused(stored, wanted *fleet.Bundle) bool {
+	return stored.Annotations[fleet.HoldAnnotation] == "true" && !wanted.Spec.Paused
+}

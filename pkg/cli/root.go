@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/cli/inspect"
 	"github.com/fairlead-dev/fairlead/pkg/cli/lint"
 	"github.com/fairlead-dev/fairlead/pkg/cli/preview"
+	"github.com/fairlead-dev/fairlead/pkg/cli/rollout"
 	"github.com/fairlead-dev/fairlead/pkg/cli/schema"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 )
@@ -18,7 +19,7 @@ import (
 // groups are the headings of the help, in order.
 var groups = []struct{ id, title string }{
 	{"author", "Write and check, without a cluster:"},
-	{"inspect", "Look at a hub:"},
+	{"inspect", "Look at a hub and steer it:"},
 	{"other", "Other commands:"},
 }
 
@@ -28,7 +29,8 @@ func newRoot(s *session.Session) *cobra.Command {
 		Short: "Bundles from git, for many clusters",
 		Long: `fleet shows what folders become on your clusters before anything is pushed, and what runs where afterwards.
 
-Exit codes: 0 done, 1 failed, 2 wrong command line (fleet diff: 0 same, 1 different, 2 failed).`,
+Exit codes: 0 done, 1 failed, 2 wrong command line (fleet diff: 0 same, 1 different, 2 failed;
+fleet rollout status: 0 complete, 3 progressing, 4 halted).`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(command *cobra.Command, args []string) error {
@@ -48,7 +50,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line (fleet diff: 0 same, 1 differ
 	for group, commands := range map[string][]*cobra.Command{
 		"author": {apply.Command(s), preview.Target(s), preview.Deploy(s), preview.Test(s), author.Render(s), author.Explain(s), author.Diff(s),
 			lint.Command(s), schema.Command(s)},
-		"inspect": {inspect.Get(s), inspect.Status(s), inspect.Why(s), inspect.Version(s)},
+		"inspect": {inspect.Get(s), inspect.Status(s), inspect.Why(s), inspect.Version(s), rollout.Command(s)},
 	} {
 		for _, command := range commands {
 			command.GroupID = group

@@ -76,6 +76,13 @@ func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
 		out.Rollout = &progress
 	}
 	hold(&rollup.Summary, in.Held)
+	if in.Rollout == nil && in.Err != nil && fault.NeedsPerson(in.Err) {
+		// Nothing goes on before somebody mends it.
+		if out.Rollout == nil {
+			out.Rollout = &fleet.RolloutStatus{}
+		}
+		out.Rollout.Phase, out.Rollout.NextCheck = fleet.RolloutHalted, nil
+	}
 	out.Summary = rollup.Summary
 	out.Display = fleet.BundleDisplay{ReadyClusters: ReadyOf(&out.Summary), State: displayState(&out.Summary)}
 	reason, message := readiness(in.Err, in.Problems, Message(&out.Summary, wordCluster))

@@ -95,6 +95,11 @@ func (h *hub) applyOnce(ctx context.Context, wanted bundle.Bundle) (action, erro
 	} else if err != nil {
 		return "", fmt.Errorf("read bundle %s: %w", key, err)
 	}
+	if current != nil && bundle.KeepsPaused(current, object) {
+		object = object.DeepCopy()
+		object.Spec.Paused = true
+		h.session.Say("bundle %s/%s stays paused, as a person wants it; `fleet rollout resume bundle %s` ends that", key.Namespace, key.Name, key.Name)
+	}
 	what, err := decide(object, current)
 	if err != nil {
 		return "", err

@@ -47,7 +47,7 @@ func Status(s *session.Session) *cobra.Command {
 }
 
 func (f *statusFlags) run(ctx context.Context, s *session.Session, args []string) error {
-	kind, name, err := kindAndName(args, cause.GitRepo)
+	kind, name, err := KindAndName(args, cause.GitRepo)
 	if err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func plural(kind cause.Kind, n int, parent cause.Kind) string {
 	return word + "s"
 }
 
-// kindAndName reads "NAME", "KIND NAME" or "KIND/NAME".
-func kindAndName(args []string, fallback cause.Kind) (cause.Kind, string, error) {
+// KindAndName reads "NAME", "KIND NAME" or "KIND/NAME"; a NAME alone is of the kind fallback.
+func KindAndName(args []string, fallback cause.Kind) (cause.Kind, string, error) {
 	if len(args) == 1 {
 		word, name, both := strings.Cut(args[0], "/")
 		if !both {

@@ -47,7 +47,7 @@ func Why(s *session.Session) *cobra.Command {
 }
 
 func (f *whyFlags) run(ctx context.Context, s *session.Session, args []string) error {
-	kind, name, err := kindAndName(args, cause.GitRepo)
+	kind, name, err := KindAndName(args, cause.GitRepo)
 	if err != nil {
 		return err
 	}

@@ -191,14 +191,18 @@ func andMore(n int) string {
 }
 
 // withoutLimit returns the bundle with a rollout that creates everything in one pass, as far as its
-// partitions let it.
+// partitions let it; steps of other kinds would show only the first.
 func withoutLimit(bundle *fleet.Bundle, clusters int) *fleet.Bundle {
 	strategy := &fleet.RolloutStrategy{}
 	if bundle.Spec.RolloutStrategy != nil {
 		strategy = bundle.Spec.RolloutStrategy.DeepCopy()
 	}
 	limit := max(clusters, 1)
-	strategy.MaxNew = &limit
+	strategy.MaxNew, strategy.MaxConcurrency = &limit, nil
+	if kind := strategy.Type; kind != nil && *kind != fleet.RolloutPartitioned {
+		all := fleet.RolloutAll
+		strategy.Type = &all
+	}
 	changed := *bundle
 	changed.Spec.RolloutStrategy = strategy
 	return &changed

@@ -12,6 +12,9 @@ const (
 	ExitFailed = 1
 	// ExitUsage is for a command line that cannot be understood, and for a diff that failed.
 	ExitUsage = 2
+	// ExitProgressing and ExitHalted say how a rollout is that is not complete.
+	ExitProgressing = 3
+	ExitHalted      = 4
 )
 
 // ExitError is an error that ends the program with a code of its own.

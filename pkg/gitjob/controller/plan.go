@@ -53,6 +53,12 @@ func planBundles(repo string, want []wanted, existing map[string]*fleet.Bundle, 
 		name := bundle.bundle.Name
 		names[name] = true
 		current, exists := existing[name]
+		if exists {
+			var err error
+			if bundle, err = bundle.over(current); err != nil {
+				return plan{}, err
+			}
+		}
 		switch {
 		case !exists:
 			result.create = append(result.create, bundle)
@@ -76,6 +82,18 @@ func planBundles(repo string, want []wanted, existing map[string]*fleet.Bundle, 
 		}
 	}
 	return result, nil
+}
+
+// over returns what is wanted with what a person decided on the present Bundle.
+func (w wanted) over(current *fleet.Bundle) (wanted, error) {
+	if !bundle.KeepsPaused(current, w.bundle) {
+		return w, nil
+	}
+	w.bundle = w.bundle.DeepCopy()
+	w.bundle.Spec.Paused = true
+	var err error
+	w.summary, err = content.Summarize(w.bundle.Spec)
+	return w, err
 }
 
 func ownedByOther(name string, labels map[string]string) error {

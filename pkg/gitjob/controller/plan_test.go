@@ -58,6 +58,19 @@ func ready(status corev1.ConditionStatus, reason, message string) func(*fleet.Bu
 	}
 }
 
+// heldBundle is what the cache shows of a Bundle that a person paused.
+func heldBundle(t testing.TB, one wanted) *fleet.Bundle {
+	t.Helper()
+	one.bundle.Spec.Paused = true
+	return cached(t, one, func(b *fleet.Bundle) { b.Annotations[fleet.HoldAnnotation] = "true" })
+}
+
+func pausedOnly(t testing.TB, one wanted) *fleet.Bundle {
+	t.Helper()
+	one.bundle.Spec.Paused = true
+	return cached(t, one, nil)
+}
+
 var valuesMissing = ready(corev1.ConditionFalse, target.ReasonValuesMissing, "no Secret")
 
 func (p plan) String() string {
@@ -87,6 +100,8 @@ func TestPlanBundles(t *testing.T) {
 		keep      bool
 		wantPlan  string
 		wantOwner string
+		// wantPaused is for the updated Bundles.
+		wantPaused bool
 	}{
 		"new":              {want: []wanted{one}, wantPlan: "create one"},
 		"the same":         {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, nil)}},
@@ -97,6 +112,9 @@ func TestPlanBundles(t *testing.T) {
 		"same annotation":  {want: []wanted{annotated}, existing: []*fleet.Bundle{cached(t, annotated, nil)}},
 		"others' notes":    {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, annotated, nil)}},
 		"values are gone":  {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, valuesMissing)}, wantPlan: "values one"},
+		"held by a person": {want: []wanted{one}, existing: []*fleet.Bundle{heldBundle(t, want(t, "one", "a"))}},
+		"held, new files":  {want: []wanted{one}, existing: []*fleet.Bundle{heldBundle(t, want(t, "one", "b"))}, wantPlan: "update one", wantPaused: true},
+		"paused, not held": {want: []wanted{one}, existing: []*fleet.Bundle{pausedOnly(t, want(t, "one", "a"))}, wantPlan: "update one"},
 		"left the source":  {existing: []*fleet.Bundle{cached(t, one, nil)}, wantPlan: "delete one"},
 		"incomplete read":  {existing: []*fleet.Bundle{cached(t, one, nil)}, keep: true},
 		"left and leaving": {existing: []*fleet.Bundle{cached(t, one, deleting)}},
@@ -131,6 +149,11 @@ func TestPlanBundles(t *testing.T) {
 			}
 			if err != nil || got.String() != test.wantPlan {
 				t.Errorf("plan %q (%v), want %q", got, err, test.wantPlan)
+			}
+			for _, update := range got.update {
+				if update.bundle.Spec.Paused != test.wantPaused {
+					t.Errorf("paused: %v", update.bundle.Spec.Paused)
+				}
 			}
 			if got.empty() != (test.wantPlan == "") {
 				t.Errorf("empty is %v for %s", got.empty(), got)
