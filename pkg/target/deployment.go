@@ -102,7 +102,7 @@ func newDraft(s Snapshot, target Targeted, action rollout.Action, current *fleet
 	spec.CorrectDrift = target.Options.CorrectDrift
 
 	released := action.Release || (current != nil && spec.DeploymentID == target.DeploymentID)
-	d.stamp(s, released && spec.DeploymentID != target.DeploymentID, released && current != nil && !current.Status.Ready)
+	d.stamp(s, target.DeploymentID, released, current)
 	stagedBefore := spec.StagedDeploymentID == target.DeploymentID
 	if action.Stage || released || stagedBefore {
 		spec.StagedOptions, spec.StagedDeploymentID = target.stripped, target.DeploymentID
@@ -125,14 +125,23 @@ func newDraft(s Snapshot, target Targeted, action rollout.Action, current *fleet
 	return d
 }
 
-// stamp notes when the agent is told, in the write that tells it. A deployment that was told before the
-// rollout looked at time, and is not ready, counts from now on.
-func (d *draft) stamp(s Snapshot, tells, lags bool) {
+// stamp notes when the agent is told, or may act again, in the write that says so. A deployment that was
+// told before the rollout looked at time, and is not ready, counts from now on.
+func (d *draft) stamp(s Snapshot, id string, told bool, current *fleet.BundleDeployment) {
+	tells := told && d.spec.DeploymentID != id
 	wanted := !s.Now.IsZero() && timed(s.Bundle)
-	switch {
-	case tells && !wanted:
-		d.released = ""
-	case tells, lags && wanted && d.released == "":
+	if !wanted {
+		if tells {
+			d.released = ""
+		}
+		return
+	}
+	lags, freed := false, false
+	if current != nil {
+		lags = told && (current.Status.AppliedDeploymentID != id || !current.Status.Ready)
+		freed = (current.Spec.Paused || current.Spec.OffSchedule) && !d.spec.Paused && !d.spec.OffSchedule
+	}
+	if tells || lags && (freed || d.released == "") {
 		d.released = s.Now.UTC().Format(time.RFC3339)
 	}
 }

@@ -30,7 +30,7 @@ func members(s Snapshot, targets []Targeted, current map[string]*fleet.BundleDep
 			member.Released = bd.Spec.DeploymentID == target.DeploymentID && target.Err == nil
 			member.Applied = member.Released && !member.Unavailable
 			if member.Released && timed(s.Bundle) {
-				member.SentAt = timeOf(bd.Annotations[fleet.ReleasedAnnotation])
+				member.SentAt = sentAt(bd, target.Cluster)
 			}
 			member.Failed = member.Released && failed(bd, member.SentAt)
 			if member.Applied {
@@ -46,6 +46,16 @@ func members(s Snapshot, targets []Targeted, current map[string]*fleet.BundleDep
 func timed(bundle *fleet.Bundle) bool {
 	strategy := bundle.Spec.RolloutStrategy
 	return strategy != nil && (strategy.MinSuccessTime != nil || strategy.ProgressDeadline != nil)
+}
+
+// sentAt returns when the agent was told what is wanted, or when it was heard from again after that; zero
+// when it is not known.
+func sentAt(bd *fleet.BundleDeployment, cluster ClusterInfo) time.Time {
+	told := timeOf(bd.Annotations[fleet.ReleasedAnnotation])
+	if told.IsZero() {
+		return told
+	}
+	return later(told, cluster.AvailableSince)
 }
 
 // failed says that the agent could not apply what it was told. Agents that do not say what their report is

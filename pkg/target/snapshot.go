@@ -10,8 +10,10 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/policy"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target/match"
 	"github.com/fairlead-dev/fairlead/pkg/target/values"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 )
@@ -75,6 +77,8 @@ type ClusterInfo struct {
 	Paused bool
 	// Offline clusters are not heard from.
 	Offline bool
+	// AvailableSince is since when it is heard from, where that is known.
+	AvailableSince time.Time
 	// OffSchedule clusters are outside of their schedule's window.
 	OffSchedule bool
 	// KubernetesVersion is what the cluster's agent reports; empty when it reports none.
@@ -99,6 +103,14 @@ func InfoOf(cluster *fleet.Cluster) ClusterInfo {
 		OffSchedule:         cluster.Status.Scheduled && !cluster.Status.ActiveSchedule,
 		KubernetesVersion:   version,
 	}
+}
+
+func availableSince(cluster *fleet.Cluster) time.Time {
+	available := status.Find(cluster.Status.Conditions, fleet.ConditionAvailable)
+	if available == nil || available.Status != corev1.ConditionTrue {
+		return time.Time{}
+	}
+	return timeOf(available.LastTransitionTime)
 }
 
 // Key returns "namespace/name".
