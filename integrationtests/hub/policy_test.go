@@ -84,7 +84,7 @@ func TestPolicyBoundsBundles(t *testing.T) {
 			return nil
 		}
 	}
-	wait(h, escapes, "names the namespace", says(`Cluster `+namespace+`/outside: namespace "kube-system" is not allowed`))
+	wait(h, escapes, "names the namespace", says(`Cluster `+namespace+`/outside: held back: namespace "kube-system" is not allowed`))
 	wait(h, raw, "demands a service account", says("requires a serviceAccount"))
 	made := h.waitDeployments("escapes", namespace, "inside")
 	if create := made["inside"].Spec.Options.CreateNamespace; create == nil || *create {
