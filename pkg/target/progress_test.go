@@ -115,17 +115,10 @@ func BenchmarkRollout(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", name, clusters), func(b *testing.B) {
 				w := newWorld(b)
 				s := Snapshot{Bundle: bundleOf(b, everywhere+"rolloutStrategy: "+strategy+"\n"), ManifestID: "s-1", Clusters: fleetOf(clusters), Now: noon}
-				most := clusters
-				s.Bundle.Spec.RolloutStrategy.MaxNew = &most
-				for range 40 {
-					s.Current = w.current()
-					plan, err := NewPlan(s)
-					if err != nil {
-						b.Fatal(err)
-					}
-					w.carryOut(plan)
-					w.answerAll()
-				}
+				wanted := s.Bundle.Spec.RolloutStrategy
+				s.Bundle.Spec.RolloutStrategy = &fleet.RolloutStrategy{MaxNew: &clusters}
+				w.settle(s)
+				s.Bundle.Spec.RolloutStrategy = wanted
 				s.ManifestID, s.Current = "s-2", w.current()
 				b.ResetTimer()
 				for range b.N {
