@@ -317,6 +317,48 @@ wrong/fleet.yaml:2:7: error: helm: want a mapping of keys to values, got "4" (bu
 	}
 }
 
+// Without clusters, what does not depend on one is rendered, also as customizations have it; of templates the syntax
+// is looked at.
+func TestLintWithoutClusters(t *testing.T) {
+	chart := "apiVersion: v2\nname: c\nversion: 1.0.0\n"
+	repository(t, map[string]string{
+		"nokind/two.yaml": configMap + "---\nnote: x\n", "nokind/fleet.yaml": "{}",
+		"chart/Chart.yaml": chart, "chart/templates/a.yaml": "\n{{ .Values.x ", "chart/fleet.yaml": "{}",
+		"custom/fleet.yaml": "targetCustomizations: [{name: p, clusterName: p, yaml: {overlays: [gone]}}, {name: q, clusterName: q, doNotDeploy: true, yaml: {overlays: [never]}}]\n", "custom/one.yaml": configMap,
+		"shell/fleet.yaml": "helm: {values: {cmd: 'echo ${HOME}'}}\n", "shell/Chart.yaml": chart, "shell/templates/a.yaml": configMap,
+		"label/fleet.yaml": "helm: {values: {region: '${ .ClusterLabels.region }'}}\n", "label/Chart.yaml": chart, "label/templates/a.yaml": "{{ fail .Values.region }}",
+		"flow/fleet.yaml": "helm: {values: {a: ${ .ClusterName }}}\n", "flow/one.yaml": configMap,
+		"a b/fleet.yaml": "nme: x\n", "a b/one.yaml": configMap,
+	})
+	got := runWith(t, session.Environment{}, "", "lint", "--name", "r")
+	for _, want := range []string{
+		"nokind/two.yaml:6:1: error: render bundle r-nokind: ",
+		"chart/templates/a.yaml:2:1: error: render bundle r-chart: ",
+		"custom/fleet.yaml: error: render bundle r-custom: yaml.overlays names \"gone\"",
+		"shell/fleet.yaml: error: render values: cmd: ",
+		"flow/fleet.yaml:1:1: error: did not find expected ',' or '}'; a text with braces in it, such as a template, must be quoted (bundle)\n",
+	} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("findings lack %q:\n%s", want, got.out)
+		}
+	}
+	if errors := strings.Count(got.out, ": error: "); errors != 5 || got.code != 1 {
+		t.Errorf("exit code %d, %d errors, want 5:\n%s", got.code, errors, got.out)
+	}
+	if log := runWith(t, session.Environment{}, "", "lint", "-o", "sarif").out; !strings.Contains(log, `"uri": "a%20b/fleet.yaml"`) {
+		t.Errorf("a path is no URI:\n%s", log)
+	}
+}
+
+// An error on many clusters is said once.
+func TestRenderGroupsErrors(t *testing.T) {
+	repository(t, map[string]string{"app/fleet.yaml": "yaml: {overlays: [gone]}\n", "app/one.yaml": configMap})
+	got := runWith(t, session.Environment{}, "", "render", "--name", "r", "--clusters", "../clusters.yaml")
+	if got.code != 1 || strings.Count(got.errOut, "gone") != 2 || !strings.Contains(got.errOut, "error: clusters fleet-local/") {
+		t.Errorf("exit code %d:\n%s", got.code, got.errOut)
+	}
+}
+
 func TestLintStrict(t *testing.T) {
 	repository(t, map[string]string{"app/one.yaml": configMap, "app/fleet.yaml": "unknown: 1\n"})
 	for _, test := range []struct {

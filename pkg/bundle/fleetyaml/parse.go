@@ -32,7 +32,7 @@ func Parse(data []byte, path string) (*File, []Warning, error) {
 	p := &parser{path: path, positions: map[string]*yaml.Node{}, fields: map[reflect.Type]fieldSet{}}
 	root, err := p.document(data)
 	if err != nil {
-		return nil, nil, fault.New(fault.Stalled, ReasonInvalid, "read %s: %w%s", path, err, hint(err))
+		return nil, nil, fault.New(fault.Stalled, ReasonInvalid, "read %s: %w%s", path, located(err), hint(err))
 	}
 	file := &File{}
 	if root != nil {
@@ -53,10 +53,21 @@ func Parse(data []byte, path string) (*File, []Warning, error) {
 	return file, p.warnings, nil
 }
 
+// located names the line also where it is the first, which the reader leaves out.
+func located(err error) error {
+	if message, found := strings.CutPrefix(err.Error(), "yaml: "); found && !strings.HasPrefix(message, "line ") {
+		return fmt.Errorf("yaml: line 1: %s", message)
+	}
+	return err
+}
+
 // hint adds to the YAML reader's message what its most frequent cause is.
 func hint(err error) string {
 	if strings.Contains(err.Error(), "character that cannot start any token") {
 		return "; indent with spaces, not tabs, and quote texts that start with a special character"
+	}
+	if strings.Contains(err.Error(), "did not find expected ',' or '}'") {
+		return "; a text with braces in it, such as a template, must be quoted"
 	}
 	return ""
 }

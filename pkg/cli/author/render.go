@@ -121,14 +121,42 @@ func (f *renderFlags) run(ctx context.Context, s *session.Session, dir string) e
 		shown := pairReport{Bundle: pair.Bundle.Object.Name, Cluster: pair.Cluster.Key(), Objects: contents(objects)}
 		if err != nil {
 			shown.Error = err.Error()
-			problems = append(problems, fmt.Errorf("cluster %s: %w", shown.Cluster, err))
 		}
 		reports = append(reports, shown)
 	}
 	if err := f.print(s, reports); err != nil {
 		problems = append(problems, err)
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, failures(reports)...)...)
+}
+
+// failures returns each error once, with the clusters it is about.
+func failures(reports []pairReport) []error {
+	const shown = 3
+	var messages []string
+	clusters := map[string][]string{}
+	for _, one := range reports {
+		if one.Error == "" {
+			continue
+		}
+		if clusters[one.Error] == nil {
+			messages = append(messages, one.Error)
+		}
+		clusters[one.Error] = append(clusters[one.Error], one.Cluster)
+	}
+	var problems []error
+	for _, message := range messages {
+		on := clusters[message]
+		names := "cluster " + on[0]
+		if len(on) > 1 {
+			names = "clusters " + strings.Join(on[:min(shown, len(on))], ", ")
+		}
+		if more := len(on) - shown; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		problems = append(problems, fmt.Errorf("%s: %s", names, message))
+	}
+	return problems
 }
 
 func contents(objects []*unstructured.Unstructured) []map[string]any {

@@ -21,8 +21,8 @@ func Command(s *session.Session) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "lint [FOLDER]",
 		Short: "Find what is wrong in a repository's folder, with file and line",
-		Long: `Find what is wrong in a repository's folder, with file and line. With --clusters everything is rendered for them
-too. Exit code 1 says that there are errors, or with --strict anything.`,
+		Long: `Find what is wrong in a repository's folder, with file and line. With --clusters everything is rendered for
+them; without, what does not depend on a cluster is rendered. Exit code 1 says that there are errors, or with --strict anything.`,
 		Example: `  fleet lint
   fleet lint -g gitrepo.yaml --clusters clusters.yaml --strict
   fleet lint -o github     # annotations in a pull request
@@ -90,7 +90,12 @@ func (f *flags) find(ctx context.Context, s *session.Session, dir string) ([]Fin
 		if err != nil {
 			return nil, err
 		}
-		findings = append(findings, more...)
+		return sorted(append(findings, more...)), nil
 	}
+	more, err := alone(ctx, result.Bundles, f.project.Renderer())
+	if err != nil {
+		return nil, err
+	}
+	findings = append(findings, more...)
 	return sorted(findings), nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -66,7 +67,7 @@ func sarif(out io.Writer, findings []Finding) error {
 	}
 	results := []any{}
 	for _, f := range findings {
-		place := map[string]any{"artifactLocation": map[string]any{"uri": f.File}}
+		place := map[string]any{"artifactLocation": map[string]any{"uri": (&url.URL{Path: f.File}).String()}}
 		if f.Line > 0 {
 			place["region"] = map[string]any{"startLine": f.Line, "startColumn": f.Column}
 		}

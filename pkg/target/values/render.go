@@ -352,6 +352,12 @@ type parseError struct{ err error }
 
 func (e *parseError) Error() string { return e.err.Error() }
 
+// IsSyntax says that an error of Render is about the text of a template, whatever the cluster.
+func IsSyntax(err error) bool {
+	var broken *parseError
+	return errors.As(err, &broken)
+}
+
 func join(path, key string) string {
 	if path == "" {
 		return key

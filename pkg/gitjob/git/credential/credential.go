@@ -26,17 +26,15 @@ const (
 // Reasons of the errors of this package; all are stalled.
 const (
 	ReasonInvalidCredential = "InvalidCredential"
-	ReasonNotSupported      = "NotSupported"
 )
-
-// githubAppKeys mark a Secret as a GitHub App's.
-var githubAppKeys = []string{"github_app_id", "github_app_installation_id", "github_app_private_key"}
 
 // Auth is what a git server is shown, and what it must show. The zero value is an anonymous client
 // that trusts no SSH host.
 type Auth struct {
 	// Username and Password are for HTTP.
 	Username, Password string
+	// App gives tokens for HTTP in place of Username and Password; nil means none.
+	App *App
 	// SSHKey is a private key in PEM form.
 	SSHKey []byte
 	// KnownHosts are the SSH host keys to trust, in OpenSSH's known_hosts format.
@@ -59,7 +57,8 @@ func Anonymous(hosts HostKeys) Auth {
 	return Auth{KnownHosts: hosts.KnownHosts, InsecureSkipHostKeyChecks: hosts.InsecureSkip}
 }
 
-// FromSecret reads a Secret of type kubernetes.io/basic-auth or kubernetes.io/ssh-auth. A basic-auth
+// FromSecret reads a Secret of type kubernetes.io/basic-auth or kubernetes.io/ssh-auth, or one of another type
+// that holds a GitHub App. A basic-auth
 // Secret without user name is a token, which becomes the user name. Errors are stalled ones.
 func FromSecret(secretType string, data map[string][]byte, hosts HostKeys) (Auth, error) {
 	auth := Anonymous(hosts)
@@ -69,14 +68,12 @@ func FromSecret(secretType string, data map[string][]byte, hosts HostKeys) (Auth
 	case TypeSSHAuth:
 		return sshAuth(auth, data)
 	}
-	for _, key := range githubAppKeys {
-		if _, found := data[key]; found {
-			return Auth{}, fault.New(fault.Stalled, ReasonNotSupported,
-				"the Secret holds a GitHub App (%s), which is not supported; use a token in a Secret of type %s", key, TypeBasicAuth)
-		}
+	if isApp(data) {
+		return appAuth(auth, data)
 	}
 	return Auth{}, fault.New(fault.Stalled, ReasonInvalidCredential,
-		"the Secret has type %q; git needs type %s or %s", secretType, TypeBasicAuth, TypeSSHAuth)
+		"the Secret has type %q; git needs type %s or %s, or a GitHub App (%s, %s, %s)",
+		secretType, TypeBasicAuth, TypeSSHAuth, keyAppID, keyAppInstallation, keyAppPrivateKey)
 }
 
 func basicAuth(auth Auth, data map[string][]byte) (Auth, error) {
@@ -131,7 +128,7 @@ func (a Auth) Signer() (ssh.Signer, error) {
 // It must not leave the process: it is made from the secret.
 func (a Auth) Identity() string {
 	digest := sha256.New()
-	for _, part := range []string{a.Username, a.Password, string(a.SSHKey), a.KnownHosts, strconv.FormatBool(a.InsecureSkipHostKeyChecks)} {
+	for _, part := range []string{a.Username, a.Password, string(a.SSHKey), a.App.identity(), a.KnownHosts, strconv.FormatBool(a.InsecureSkipHostKeyChecks)} {
 		digest.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
 	}
 	return hex.EncodeToString(digest.Sum(nil))
@@ -142,6 +139,8 @@ func (a Auth) String() string {
 	switch {
 	case len(a.SSHKey) > 0:
 		return "SSH key"
+	case a.App != nil:
+		return "GitHub App"
 	case a.Username != "":
 		return "user and password"
 	}

@@ -46,7 +46,11 @@ func TestFromSecret(t *testing.T) {
 		"ssh no key":     {TypeSSHAuth, map[string]string{"password": "p"}, Auth{}, "no ssh-privatekey"},
 		"ssh passphrase": {TypeSSHAuth, map[string]string{"ssh-privatekey": locked}, Auth{}, "passphrase"},
 		"ssh garbage":    {TypeSSHAuth, map[string]string{"ssh-privatekey": "hunter2"}, Auth{}, "not a private key"},
-		"github app":     {"Opaque", map[string]string{"github_app_id": "1"}, Auth{}, "GitHub App"},
+		"app no number":  {"Opaque", map[string]string{"github_app_id": "hunter2", "github_app_installation_id": "1"}, Auth{}, "github_app_id of the Secret is not a number"},
+		"app no install": {"Opaque", map[string]string{"github_app_id": "1"}, Auth{}, "github_app_installation_id of the Secret is not a number"},
+		"app no key":     {"Opaque", map[string]string{"github_app_id": "1", "github_app_installation_id": "2", "github_app_private_key": "hunter2"}, Auth{}, "not an RSA private key"},
+		"app other key":  {"Opaque", map[string]string{"github_app_id": "1", "github_app_installation_id": "2", "github_app_private_key": key}, Auth{}, "not an RSA private key"},
+		"app plain http": {"Opaque", map[string]string{"github_app_id": "1", "github_app_installation_id": "2", "github_app_api_url": "http://hunter2"}, Auth{}, "https://"},
 		"other":          {"Opaque", map[string]string{"x": "hunter2"}, Auth{}, `type "Opaque"`},
 	} {
 		t.Run(name, func(t *testing.T) {

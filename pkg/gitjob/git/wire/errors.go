@@ -40,6 +40,7 @@ var (
 	errTooLarge     = errors.New("it sent more references than are read")
 	errObjectFormat = errors.New("its objects are named by SHA-256, and only SHA-1 is supported")
 	errBundle       = errors.New("caBundle holds no certificate in PEM form")
+	errAppScheme    = errors.New("a GitHub App needs an address with https://")
 	errNoKey        = errors.New("an SSH address needs a Secret of type kubernetes.io/ssh-auth")
 )
 
@@ -136,7 +137,7 @@ func (r *Remote) diagnose(err error) diagnosed {
 		return stalled(ReasonNotSupported, err.Error())
 	case errors.Is(err, errBundle):
 		return stalled(ReasonTLSFailed, err.Error())
-	case errors.Is(err, errNoKey):
+	case errors.Is(err, errNoKey), errors.Is(err, errAppScheme):
 		return stalled(ReasonAuthenticationFailed, err.Error())
 	}
 	return r.diagnoseConnection(err)

@@ -32,8 +32,10 @@ type httpBase struct {
 }
 
 type httpTransport struct {
-	address   address.Address
-	auth      credential.Auth
+	address address.Address
+	auth    credential.Auth
+	// tokens are a GitHub App's; nil where there is none.
+	tokens    *appTokens
 	transport *http.Transport
 	lister    *http.Client
 	fetcher   *http.Client
@@ -60,6 +62,10 @@ func newHTTP(options Options) (*httpTransport, error) {
 		MaxIdleConnsPerHost: 1,
 		ForceAttemptHTTP2:   true,
 	}
+	var err error
+	if t.tokens, err = newAppTokens(options, t.transport); err != nil {
+		return nil, err
+	}
 	t.lister = &http.Client{Transport: t.transport, CheckRedirect: checkRedirect}
 	t.fetcher = &http.Client{Transport: t.transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return &redirectError{"it redirects a fetch"}
@@ -70,7 +76,7 @@ func newHTTP(options Options) (*httpTransport, error) {
 // httpAuth prefers the Secret over what the address holds.
 func httpAuth(options Options) credential.Auth {
 	auth := options.Auth
-	if auth.Username == "" && auth.Password == "" {
+	if auth.App == nil && auth.Username == "" && auth.Password == "" {
 		auth.Username, auth.Password = options.Address.Username, options.Address.Password
 	}
 	return auth
@@ -112,7 +118,9 @@ func (t *httpTransport) list(ctx context.Context, dog *watchdog) (*Listing, erro
 	if err != nil {
 		return nil, err
 	}
-	t.sign(request, true)
+	if err := t.sign(ctx, dog, request, true); err != nil {
+		return nil, err
+	}
 	response, err := t.do(t.lister, request, "application/x-"+service+"-advertisement")
 	if err != nil {
 		return nil, err
@@ -166,7 +174,9 @@ func (t *httpTransport) fetch(ctx context.Context, dog *watchdog, from *Listing,
 	}
 	post.Header.Set("Content-Type", "application/x-"+service+"-request")
 	post.Header.Set("Accept", "application/x-"+service+"-result")
-	t.sign(post, from.base.trusted)
+	if err := t.sign(ctx, dog, post, from.base.trusted); err != nil {
+		return false, err
+	}
 	response, err := t.do(t.fetcher, post, "application/x-"+service+"-result")
 	if err != nil {
 		return false, err
@@ -182,11 +192,20 @@ func at(base *url.URL, suffix string) *url.URL {
 	return &u
 }
 
-func (t *httpTransport) sign(request *http.Request, trusted bool) {
+func (t *httpTransport) sign(ctx context.Context, dog *watchdog, request *http.Request, trusted bool) error {
 	request.Header.Set("User-Agent", userAgent)
-	if trusted && (t.auth.Username != "" || t.auth.Password != "") {
+	switch {
+	case !trusted:
+	case t.tokens != nil:
+		token, err := t.tokens.get(ctx, dog)
+		if err != nil {
+			return err
+		}
+		request.SetBasicAuth(appUser, token)
+	case t.auth.Username != "" || t.auth.Password != "":
 		request.SetBasicAuth(t.auth.Username, t.auth.Password)
 	}
+	return nil
 }
 
 // do sends a request and returns the answer only when it is one of a git server.
@@ -203,6 +222,9 @@ func (t *httpTransport) do(client *http.Client, request *http.Request, wantType 
 	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
 	switch {
 	case response.StatusCode != http.StatusOK:
+		if t.tokens != nil && response.StatusCode == http.StatusUnauthorized {
+			t.tokens.forget()
+		}
 		err = newStatusError(response)
 	case strings.TrimSpace(kind) != wantType:
 		err = &notGitError{kind}

@@ -23,6 +23,9 @@ type sshTransport struct {
 }
 
 func newSSH(options Options) (*sshTransport, error) {
+	if options.Auth.App != nil {
+		return nil, errAppScheme
+	}
 	if len(options.Auth.SSHKey) == 0 {
 		return nil, errNoKey
 	}
