@@ -291,3 +291,31 @@ func TestDisplay(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A failure of an earlier version is none of the present one.
+func TestStateRightAfterAChange(t *testing.T) {
+	for acked, want := range map[string]fleet.BundleState{"": fleet.ErrApplied, "new": fleet.ErrApplied, "old": fleet.WaitApplied} {
+		bd := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentID: "new", StagedDeploymentID: "new"}}
+		bd.Status.AckedDeploymentID = acked
+		bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no way"}}
+		if got := Of(bd); got != want {
+			t.Errorf("acknowledged %q: %s, want %s", acked, got, want)
+		}
+		if got := MessageOf(bd); (got == "no way") != (want == fleet.ErrApplied) {
+			t.Errorf("acknowledged %q: message %q", acked, got)
+		}
+	}
+}
+
+// A bundle that cannot be planned waits for a person, and so does its rollout.
+func TestRolloutOfABundleThatCannotBePlanned(t *testing.T) {
+	previous := fleet.BundleStatus{Rollout: &fleet.RolloutStatus{Phase: fleet.RolloutComplete, Succeeded: 2}}
+	got := Bundle(BundleInput{Previous: previous, Err: fault.New(fault.Stalled, "Bad", "selector")}, time.Time{})
+	if got.Rollout.Phase != fleet.RolloutHalted || got.Rollout.Succeeded != 2 {
+		t.Errorf("%+v", got.Rollout)
+	}
+	got = Bundle(BundleInput{Previous: previous, Err: fault.New(fault.Transient, "Net", "timeout")}, time.Time{})
+	if got.Rollout.Phase != fleet.RolloutComplete {
+		t.Errorf("%+v", got.Rollout)
+	}
+}

@@ -57,6 +57,28 @@ func TestReadySince(t *testing.T) {
 	}
 }
 
+// A cluster that was away when it was told has its time from when it is heard from again.
+func TestDeadlinesStartWhenClustersAreBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		told      string
+		available corev1.ConditionStatus
+		since     string
+		want      time.Duration
+	}{
+		"there all along":   {clock(0), corev1.ConditionTrue, clock(-time.Hour), 0},
+		"back since":        {clock(0), corev1.ConditionTrue, clock(time.Hour), time.Hour},
+		"away":              {clock(0), corev1.ConditionFalse, clock(time.Hour), 0},
+		"told without note": {"", corev1.ConditionTrue, clock(time.Hour), time.Time{}.Sub(noon)},
+	} {
+		cluster := &fleet.Cluster{}
+		cluster.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionAvailable, Status: test.available, LastTransitionTime: test.since}}
+		bd := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{fleet.ReleasedAnnotation: test.told}}}
+		if got := sentAt(bd, InfoOf(cluster)).Sub(noon); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 func TestAcceptedFailures(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "7": 0, "7:2": 2, "6:2": 0, "8:2": 0, "7:x": 0, "7:": 0, AcceptFailures(7, 3): 3} {
 		bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Generation: 7, Annotations: map[string]string{fleet.AcceptedFailuresAnnotation: text}}}

@@ -102,6 +102,7 @@ func InfoOf(cluster *fleet.Cluster) ClusterInfo {
 		Offline:             phase == fleet.ClusterPending || phase == fleet.ClusterNotReady || phase == fleet.ClusterUnknown,
 		OffSchedule:         cluster.Status.Scheduled && !cluster.Status.ActiveSchedule,
 		KubernetesVersion:   version,
+		AvailableSince:      availableSince(cluster),
 	}
 }
 

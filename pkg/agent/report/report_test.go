@@ -122,3 +122,35 @@ func TestCounts(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A report says which id it is about, once it is about another one or a failure; what did not change is not
+// written for that alone.
+func TestAcknowledgement(t *testing.T) {
+	fine := Facts{Known: true, Release: "n/r:1", Applied: true, Objects: []Sight{sight("a", diff.InSync, true)}}
+	failing := Facts{Known: true, Release: "n/r:1", Failure: errors.New("no way")}
+	waiting := Facts{Known: true, Release: "n/r:1", Failure: fault.New(fault.Waiting, "W", "for b")}
+	d := deployment("new")
+	d.Status = *Status(d, fine, now)
+	if d.Status.AckedDeploymentID != "" {
+		t.Errorf("acknowledges %q although nothing moved", d.Status.AckedDeploymentID)
+	}
+	for _, step := range []struct {
+		id    string
+		facts Facts
+		want  string
+	}{
+		{"second", waiting, ""}, {"second", fine, "second"}, {"third", waiting, "second"},
+		{"third", failing, "third"}, {"fourth", failing, "fourth"}, {"fourth", fine, "fourth"},
+	} {
+		d.Spec.DeploymentID = step.id
+		before := d.Status
+		d.Status = *Status(d, step.facts, now.Add(time.Hour))
+		if d.Status.AckedDeploymentID != step.want {
+			t.Errorf("%s: acknowledges %q, want %q", step.id, d.Status.AckedDeploymentID, step.want)
+		}
+		deployed := status.Find(d.Status.Conditions, fleet.ConditionDeployed)
+		if before.AppliedDeploymentID != d.Status.AppliedDeploymentID && deployed.LastUpdateTime != now.Add(time.Hour).Format(time.RFC3339) {
+			t.Errorf("%s: applied, but Deployed is of %s", step.id, deployed.LastUpdateTime)
+		}
+	}
+}

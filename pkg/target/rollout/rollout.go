@@ -134,7 +134,7 @@ func Decide(in Input) (Decision, error) {
 		if behind {
 			p.decision.UnavailablePartitions++
 		}
-		open = open && p.decision.UnavailablePartitions <= maxParts && !(behind && part.mandatory)
+		open = open && p.decision.UnavailablePartitions <= maxParts && (!behind || !part.mandatory)
 	}
 	p.decision.Rollout.Phase = p.phase(in.Paused)
 	return p.decision, nil
