@@ -121,6 +121,9 @@ func (p *pending) add(line []byte, number int) {
 	content := bytes.TrimSpace(line)
 	switch {
 	case p.filled:
+	case len(line) == 0:
+		// A file that ends with a byte order mark.
+		return
 	case len(content) == 0, content[0] == '#', line[0] == '%':
 		if p.source == "" && bytes.HasPrefix(content, sourceComment) {
 			p.source = string(bytes.TrimSpace(content[len(sourceComment):]))
