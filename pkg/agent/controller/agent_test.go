@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -197,15 +198,12 @@ func (w *world) put(name string, b bundle) string {
 	}
 	err = w.client.Post().Namespace(w.namespace).Resource("bundledeployments").Body(wanted).Do(ctx).Error()
 	if apierrors.IsAlreadyExists(err) {
-		data, marshalErr := json.Marshal(map[string]any{"spec": wanted.Spec})
-		if marshalErr != nil {
-			w.t.Fatal(marshalErr)
-		}
 		// A whole new spec: what is not in it goes.
-		current := w.get(name)
-		current.Spec = wanted.Spec
-		_ = data
-		err = w.client.Put().Namespace(w.namespace).Resource("bundledeployments").Name(name).Body(current).Do(ctx).Error()
+		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			current := w.get(name)
+			current.Spec = wanted.Spec
+			return w.client.Put().Namespace(w.namespace).Resource("bundledeployments").Name(name).Body(current).Do(ctx).Error()
+		})
 	}
 	if err != nil {
 		w.t.Fatal(err)

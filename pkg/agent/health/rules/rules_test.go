@@ -68,7 +68,10 @@ func TestNewRefuses(t *testing.T) {
 		"both":         {fleet.ConditionRule{Expression: "true", Condition: "Ready"}, "not both"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := New([]fleet.ManifestConfig{{ConditionRules: []fleet.ConditionRule{test.rule}}})
+			set, err := New([]fleet.ManifestConfig{{ConditionRules: []fleet.ConditionRule{test.rule}}})
+			if unmet := set.Unmet(&unstructured.Unstructured{}); len(unmet) != 1 || !strings.Contains(unmet[0], test.want) {
+				t.Errorf("unmet %q", unmet)
+			}
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %q in one line", err, test.want)
 			}
