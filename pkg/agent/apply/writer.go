@@ -90,6 +90,26 @@ func (w *Writer) Apply(ctx context.Context, desired *unstructured.Unstructured, 
 	return result, nil
 }
 
+// Check returns nil when Apply would not be refused because of who owns the object. It writes nothing.
+func (w *Writer) Check(ctx context.Context, desired *unstructured.Unstructured, options Options) error {
+	how, err := planFor(desired)
+	if err != nil || how.Strategy == fleet.ApplyReadOnly {
+		return err
+	}
+	resource, err := w.resource(desired, options.Mapping)
+	if meta.IsNoMatchError(err) {
+		return nil // of a kind that is not there, there is nothing
+	}
+	if err != nil {
+		return err
+	}
+	live, err := get(ctx, resource, desired.GetName())
+	if err != nil || live == nil || live.GetDeletionTimestamp() != nil {
+		return err
+	}
+	return how.check(options.Claim, live)
+}
+
 func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstructured, options Options) (Result, error) {
 	how, err := planFor(desired)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -132,11 +134,21 @@ func TestRefusesWhatBelongsToOthers(t *testing.T) {
 	if _, err := w.memberClients().CoreV1().ConfigMaps(w.target).Create(t.Context(), newConfigMap("lone", "x", "1"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	files := map[string]string{"a.yaml": configMap("lone", "x", "2")}
+	if _, err := w.memberClients().CoreV1().Secrets(w.target).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "alone"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"a.yaml": configMap("lone", "x", "2") + "---\n" + configMap("fresh", "x", "2") + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: alone}\n"}
 	w.put("third", bundle{files: files})
 	refused = w.until("third", fleet.ErrApplied)
-	if message := status.MessageOf(refused); !strings.Contains(message, "takeOwnership") {
-		t.Errorf("message does not say what to do: %s", message)
+	// All that is in the way is named at once, and nothing behind it is written.
+	message := status.MessageOf(refused)
+	for _, want := range []string{"takeOwnership", "2 objects", "ConfigMap " + w.target + "/lone", "Secret " + w.target + "/alone"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("message %q lacks %q", message, want)
+		}
+	}
+	if _, err := w.configMap("fresh"); !apierrors.IsNotFound(err) {
+		t.Errorf("an object of the refused release was written: %v", err)
 	}
 	w.put("third", bundle{files: files, options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TakeOwnership: true}}})
 	w.until("third", fleet.Ready)

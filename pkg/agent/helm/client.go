@@ -50,6 +50,8 @@ type client struct {
 	mu       sync.Mutex
 	results  map[manifest.Key]apply.Result
 	failures []error
+	// unowned are objects that exist and belong to nobody, and that the release may not adopt.
+	unowned []manifest.Key
 }
 
 var (
@@ -109,7 +111,8 @@ func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, force b
 }
 
 // applyAll writes phase by phase. Within a phase one object's failure does not stop its siblings; a
-// definition or namespace that fails stops what follows, because that needs it.
+// definition or namespace that fails stops what follows, because that needs it. After an object that may not be
+// adopted nothing more is written: the others are looked at, so that all that are in the way are named at once.
 func (c *client) applyAll(list, original kube.ResourceList) (*kube.Result, error) {
 	result := &kube.Result{}
 	byObject := map[*unstructured.Unstructured]*resource.Info{}
@@ -126,6 +129,10 @@ func (c *client) applyAll(list, original kube.ResourceList) (*kube.Result, error
 	defined := manifest.Definitions(objects)
 	var failures []error
 	for _, phase := range manifest.Order(objects) {
+		if len(c.unowned) > 0 {
+			failures = append(failures, c.checkPhase(phase, byObject))
+			continue
+		}
 		err := c.applyPhase(phase, byObject, previous, len(defined) > 0, result)
 		failures = append(failures, err)
 		kind := phase[0].GroupVersionKind().GroupKind()
@@ -139,7 +146,34 @@ func (c *client) applyAll(list, original kube.ResourceList) (*kube.Result, error
 			}
 		}
 	}
-	return result, errors.Join(failures...)
+	return result, errors.Join(append(failures, notOwned(c.unowned))...)
+}
+
+// checkPhase finds objects that the release may not have.
+func (c *client) checkPhase(phase manifest.Phase, byObject map[*unstructured.Unstructured]*resource.Info) error {
+	var failures []error
+	for _, object := range phase {
+		options := apply.Options{Claim: c.claim, Mapping: byObject[object].Mapping}
+		if !isKnown(options.Mapping) {
+			options.Mapping = nil
+		}
+		err := c.identity.Writer.Check(c.ctx, object, options)
+		if err != nil && !c.isUnowned(object, err) {
+			failures = append(failures, fmt.Errorf("check %s: %w", manifest.KeyOf(object), err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// isUnowned notes an object that belongs to nobody and may not be adopted.
+func (c *client) isUnowned(object *unstructured.Unstructured, err error) bool {
+	if fault.ReasonOf(err) != apply.ReasonNotOwned {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unowned = append(c.unowned, manifest.KeyOf(object))
+	return true
 }
 
 func (c *client) applyPhase(phase manifest.Phase, byObject map[*unstructured.Unstructured]*resource.Info, previous map[manifest.Key]*unstructured.Unstructured, freshKinds bool, result *kube.Result) error {
@@ -150,9 +184,11 @@ func (c *client) applyPhase(phase manifest.Phase, byObject map[*unstructured.Uns
 		group.Go(func() error {
 			info := byObject[object]
 			written, err := c.applyOne(object, info, previous[manifest.KeyOf(object)], freshKinds)
-			failures[i] = err
-			if err == nil {
+			switch {
+			case err == nil:
 				c.record(object, info, written, result)
+			case !c.isUnowned(object, err):
+				failures[i] = err
 			}
 			return nil
 		})
