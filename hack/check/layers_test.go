@@ -50,6 +50,7 @@ var layers = map[string]layer{
 	"pkg/agent/report":       pure,
 	"pkg/agent/helm":         edge,
 	"pkg/agent/live":         edge,
+	"pkg/agent/spot":         edge,
 	"pkg/agent/join":         edge,
 	"pkg/agent/controller":   control,
 	"pkg/gitjob/git":         edge,

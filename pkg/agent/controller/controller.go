@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/live"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/spot"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
@@ -42,6 +43,7 @@ type Controller struct {
 	member   *helm.Member
 	deployer *helm.Deployer
 	watcher  *live.Watcher
+	spots    *spot.Watcher
 	informer cache.SharedIndexInformer
 	queue    workqueue.TypedRateLimitingInterface[string]
 
@@ -75,6 +77,8 @@ type entry struct {
 	rules           rules.Set
 	rulesErr        error
 	rulesGeneration int64
+	// stuckSince is when a workload was first seen not to be ready; zero while all are.
+	stuckSince time.Time
 
 	failure    *failure
 	correction correction
@@ -122,6 +126,7 @@ func New(ctx context.Context, from *hub.Hub, member *helm.Member, deployer *helm
 		handover: newHandover(), entries: map[string]*entry{}, bundles: map[string]string{},
 	}
 	c.watcher = live.NewWatcher(ctx, self.Dynamic, c.objectChanged, options.Log.WithName("live"))
+	c.spots = spot.New(ctx, spotClients(member), c.spotChanged, options.Log.WithName("spot"))
 	if err := c.informer.SetTransform(trim); err != nil {
 		return nil, err
 	}
@@ -230,6 +235,7 @@ func (c *Controller) isKnown(name string) bool {
 
 func (c *Controller) forget(e *entry) {
 	c.watcher.Track(e.setHash, nil)
+	c.spots.Track(e.name, nil)
 	c.handover.forget(e.name)
 	c.mu.Lock()
 	defer c.mu.Unlock()

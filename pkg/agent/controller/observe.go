@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/agent/report"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -44,16 +45,17 @@ func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.Bu
 	claim := c.deployer.Claim(deployment.Name, e.options)
 	claim.Recorded = claimed(e.record.Objects)
 	for _, desired := range e.record.Objects {
-		object := c.look(ctx, e, desired, identity.Writer, claim, rules, deployment.Spec.Options.IgnoreOptions)
+		object := c.look(ctx, e, desired, identity, claim, rules, deployment.Spec.Options.IgnoreOptions)
 		seen.pending = seen.pending || object.Verdict.Reason == notListed
 		seen.objects = append(seen.objects, object)
 	}
+	c.explain(e, identity, seen.objects)
 	return seen
 }
 
-func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.Unstructured, writer *apply.Writer, claim apply.Claim, rules diff.Rules, ignore *fleet.IgnoreOptions) report.Sight {
+func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.Unstructured, identity *helm.Identity, claim apply.Claim, rules diff.Rules, ignore *fleet.IgnoreOptions) report.Sight {
 	seen := report.Sight{Desired: desired}
-	live, unknown := c.find(ctx, e, desired, writer)
+	live, unknown := c.find(ctx, e, desired, identity)
 	switch {
 	case unknown != "":
 		seen.Verdict = diff.Verdict{State: diff.Unknown, Reason: unknown}
@@ -66,7 +68,7 @@ func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.U
 		return seen
 	}
 	seen.Live = live
-	seen.Verdict = writer.Compare(ctx, claim, desired, live, rules)
+	seen.Verdict = identity.Writer.Compare(ctx, claim, desired, live, rules)
 	seen.Summary, seen.Ready = health.Of(live, ignore)
 	seen.Summary, seen.Ready = health.With(seen.Summary, seen.Ready, e.rules.Unmet(live))
 	return seen
@@ -78,11 +80,18 @@ const notListed = "not listed yet"
 // find returns the newest that is known of a live object: what the watch has, or what the API server
 // answered to our last write while the watch lags behind. What the watch lacks is asked for, since an
 // object may have lost the mark by which it is watched.
-func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.Unstructured, writer *apply.Writer) (live *unstructured.Unstructured, unknown string) {
+func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.Unstructured, identity *helm.Identity) (live *unstructured.Unstructured, unknown string) {
 	key := manifest.KeyOf(desired)
 	resource, err := c.resourceOf(desired)
 	if err != nil {
 		return nil, fmt.Sprintf("look up the kind of %s: %v", key, err)
+	}
+	if manifest.IsReadOnly(desired) {
+		live, err := c.findReadOnly(ctx, resource, desired, identity)
+		if err != nil {
+			return nil, fmt.Sprintf("get %s: %v", key, err)
+		}
+		return live, ""
 	}
 	answered := e.answered[key]
 	watched, known, reason := c.watcher.Get(resource, desired.GetNamespace(), desired.GetName())
@@ -97,7 +106,7 @@ func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.U
 	case watched != nil:
 		return answered, ""
 	}
-	live, err = writer.Get(ctx, desired)
+	live, err = identity.Writer.Get(ctx, desired)
 	if err != nil {
 		return nil, fmt.Sprintf("get %s: %v", key, err)
 	}

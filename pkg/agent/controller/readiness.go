@@ -1,8 +1,37 @@
 package controller
 
 import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/health"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health/rules"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/report"
+	"github.com/fairlead-dev/fairlead/pkg/agent/spot"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+const (
+	// explained bounds the workloads of a bundle whose pods are looked at.
+	explained = 3
+	// explainAfter is how long a workload may take to become ready before its pods are looked at.
+	explainAfter = 2 * time.Second
+)
+
+var (
+	podResource   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	eventResource = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	// warnings are the events that tell what went wrong.
+	warnings = fields.OneTermEqualSelector("type", "Warning").String()
 )
 
 // compileRules reads the rules of readiness of a deployment, once for each of its generations, and returns what
@@ -14,4 +43,112 @@ func (e *entry) compileRules(deployment *fleet.BundleDeployment) error {
 		e.rulesGeneration = deployment.Generation
 	}
 	return e.rulesErr
+}
+
+// spotClients returns the clients of the member's identities, for narrow watches.
+func spotClients(member *helm.Member) spot.Clients {
+	return func(identity string) (dynamic.Interface, error) {
+		found, err := member.Known(identity)
+		if err != nil {
+			return nil, err
+		}
+		return found.Dynamic, nil
+	}
+}
+
+// spotChanged is told by the narrow watches.
+func (c *Controller) spotChanged(name string) { c.queue.Add(name) }
+
+// explain adds to workloads that are not ready for a while why their pods do not run, and watches those pods until
+// they do. Objects that are only looked at are watched here too: they need not carry the bundle's mark.
+func (c *Controller) explain(e *entry, identity *helm.Identity, objects []report.Sight) {
+	targets := c.readOnlyTargets(e, identity)
+	var stuck []*report.Sight
+	for i := range objects {
+		sight := &objects[i]
+		if sight.Live != nil && !sight.Ready && health.RunsPods(sight.Live) && len(stuck) < explained {
+			stuck = append(stuck, sight)
+		}
+	}
+	now := c.options.Clock.Now()
+	switch {
+	case len(stuck) == 0:
+		e.stuckSince = time.Time{}
+	case e.stuckSince.IsZero():
+		e.stuckSince = now
+	}
+	if wait := e.stuckSince.Add(explainAfter).Sub(now); len(stuck) > 0 && wait > 0 {
+		c.queue.AddAfter(e.name, wait)
+		stuck = nil
+	}
+	for _, sight := range stuck {
+		if pods, ok := podsOf(sight.Live, identity); ok {
+			targets = append(targets, pods, warningsIn(sight.Live.GetNamespace(), identity))
+		}
+	}
+	c.spots.Track(e.name, targets)
+	for _, sight := range stuck {
+		target, ok := podsOf(sight.Live, identity)
+		pods, known := c.spots.List(target)
+		if !ok || !known {
+			continue
+		}
+		events, _ := c.spots.List(warningsIn(sight.Live.GetNamespace(), identity))
+		health.Explain(&sight.Summary, health.Causes(sight.Live, pods, events))
+	}
+}
+
+// readOnlyTargets names the objects of a release that are only looked at.
+func (c *Controller) readOnlyTargets(e *entry, identity *helm.Identity) []spot.Target {
+	var targets []spot.Target
+	for _, object := range e.record.Objects {
+		if !manifest.IsReadOnly(object) {
+			continue
+		}
+		if resource, err := c.resourceOf(object); err == nil {
+			targets = append(targets, readOnlyTarget(resource, object, identity))
+		}
+	}
+	return targets
+}
+
+func readOnlyTarget(resource schema.GroupVersionResource, object *unstructured.Unstructured, identity *helm.Identity) spot.Target {
+	return spot.Target{
+		Resource: resource, Namespace: object.GetNamespace(), Identity: identity.Name,
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", object.GetName()).String(),
+	}
+}
+
+// findReadOnly returns an object that is only looked at, as the bundle's identity may see it.
+func (c *Controller) findReadOnly(ctx context.Context, resource schema.GroupVersionResource, desired *unstructured.Unstructured, identity *helm.Identity) (*unstructured.Unstructured, error) {
+	watched, known := c.spots.List(readOnlyTarget(resource, desired, identity))
+	switch {
+	case !known:
+		return identity.Writer.Get(ctx, desired)
+	case len(watched) == 0:
+		return nil, nil
+	}
+	return watched[0], nil
+}
+
+func podsOf(workload *unstructured.Unstructured, identity *helm.Identity) (spot.Target, bool) {
+	content, found, err := unstructured.NestedMap(workload.Object, "spec", "selector")
+	if err != nil || !found {
+		return spot.Target{}, false
+	}
+	var labels metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &labels); err != nil {
+		return spot.Target{}, false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&labels)
+	if err != nil || selector.Empty() {
+		return spot.Target{}, false
+	}
+	return spot.Target{
+		Resource: podResource, Namespace: workload.GetNamespace(), LabelSelector: selector.String(), Identity: identity.Name,
+	}, true
+}
+
+func warningsIn(namespace string, identity *helm.Identity) spot.Target {
+	return spot.Target{Resource: eventResource, Namespace: namespace, FieldSelector: warnings, Identity: identity.Name}
 }

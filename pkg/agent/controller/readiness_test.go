@@ -52,3 +52,32 @@ func readyMessage(deployment *fleet.BundleDeployment) string {
 	}
 	return ""
 }
+
+// Why pods do not run reaches the status, and goes with the trouble.
+func TestWhyNotReady(t *testing.T) {
+	w := newWorld(t)
+	deployment := func(name, labels, spec string) string {
+		return `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: ` + name + `}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: ` + name + `}}
+  template:
+    metadata: {labels: {app: ` + name + labels + `}}
+    spec: {` + spec + `containers: [{name: main, image: none}]}
+`
+	}
+	w.put("nowhere", bundle{files: map[string]string{"a.yaml": deployment("nowhere", "", "nodeSelector: {nowhere: 'true'}, ")}})
+	w.put("crash", bundle{files: map[string]string{"a.yaml": deployment("crash", ", kube.fairlead.dev/simulate: crash", "")}})
+	says := func(words string) func(*fleet.BundleDeployment) bool {
+		return func(d *fleet.BundleDeployment) bool {
+			return len(d.Status.NonReadyStatus) == 1 && strings.Contains(strings.Join(d.Status.NonReadyStatus[0].Summary.Message, " "), words) &&
+				strings.Contains(readyMessage(d), words)
+		}
+	}
+	w.untilTrue("nowhere", "says why", says("Unschedulable: "))
+	w.untilTrue("crash", "says why", says("container main: CrashLoopBackOff"))
+	w.put("crash", bundle{files: map[string]string{"a.yaml": deployment("crash", "", "")}})
+	w.until("crash", fleet.Ready)
+}

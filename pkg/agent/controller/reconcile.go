@@ -240,6 +240,9 @@ func (c *Controller) setWaits(e *entry, waits bool) {
 func (c *Controller) follow(e *entry) {
 	var resources []schema.GroupVersionResource
 	for _, object := range e.record.Objects {
+		if manifest.IsReadOnly(object) {
+			continue // has a watch of its own
+		}
 		if resource, err := c.resourceOf(object); err == nil && !slices.Contains(resources, resource) {
 			resources = append(resources, resource)
 		}

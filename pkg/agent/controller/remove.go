@@ -72,6 +72,7 @@ func (c *Controller) finishDeleted(ctx context.Context, e *entry, deployment *fl
 	}
 	e.loaded, e.found, e.record, e.answered, e.failure = true, false, helm.Record{}, nil, nil
 	c.watcher.Track(e.setHash, nil)
+	c.spots.Track(e.name, nil)
 	if _, err := c.report(ctx, e, deployment, observation{}); err != nil {
 		return err
 	}

@@ -53,6 +53,8 @@ type Identity struct {
 	Writer  *apply.Writer
 	Clients kubernetes.Interface
 	Dynamic dynamic.Interface
+	// Name is the service account; "" for the agent itself.
+	Name string
 
 	config *rest.Config
 	member *Member
@@ -121,6 +123,9 @@ func (m *Member) hasAccount(ctx context.Context, self *Identity, name string) (b
 	return err == nil, nil
 }
 
+// Known returns the identity of a name that As has given out.
+func (m *Member) Known(name string) (*Identity, error) { return m.identity(name) }
+
 func (m *Member) identity(serviceAccount string) (*Identity, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,7 +148,7 @@ func (m *Member) identity(serviceAccount string) (*Identity, error) {
 	}
 	made := &Identity{
 		Writer:  apply.NewWriter(dynamicClient, m.mapper, m.memory),
-		Clients: clients, Dynamic: dynamicClient, config: config, member: m,
+		Clients: clients, Dynamic: dynamicClient, Name: serviceAccount, config: config, member: m,
 	}
 	m.identities[serviceAccount] = made
 	return made, nil
