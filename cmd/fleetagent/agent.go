@@ -174,12 +174,16 @@ func (a *agent) serveCluster(ctx context.Context, credential join.Credential) er
 	if err != nil {
 		return err
 	}
+	collectEvery, err := a.collectInterval(ctx)
+	if err != nil {
+		return err
+	}
 	deployer := helm.NewDeployer(member, helm.Options{
 		AgentNamespace: a.settings.namespace, AgentScope: a.settings.agentScope, Log: a.log.WithName("helm"),
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	loop, err := controller.New(ctx, reach, member, deployer, controller.Options{
-		AgentNamespace: a.settings.namespace, Workers: a.settings.workers, CollectEvery: a.settings.collectInterval,
+		AgentNamespace: a.settings.namespace, Workers: a.settings.workers, CollectEvery: collectEvery,
 		Log: a.log.WithName("controller"),
 	})
 	if err != nil {
@@ -199,6 +203,19 @@ func (a *agent) serveCluster(ctx context.Context, credential join.Credential) er
 		return nil
 	})
 	return group.Wait()
+}
+
+// collectInterval returns how often releases without a deployment are looked for: as the ConfigMap says, else as
+// the flag does.
+func (a *agent) collectInterval(ctx context.Context) (time.Duration, error) {
+	configured, err := join.ReadSettings(ctx, a.member, a.settings.namespace)
+	if err != nil {
+		return 0, err
+	}
+	if interval := configured.GarbageCollectionInterval.Duration; interval > 0 {
+		return interval, nil
+	}
+	return a.settings.collectInterval, nil
 }
 
 func (a *agent) heartbeatInterval() time.Duration {

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +31,8 @@ type handover struct {
 	holds map[string]holding
 	// contested names, by object, the deployments that wait for it.
 	contested map[manifest.Key]contest
+	// releases names, by owner, the deployments that wait for its release's name.
+	releases map[string]map[string]bool
 	// retries are deployments whose backoff is over because an object was let go.
 	retries map[string]bool
 	// leaving is when an uninstall was first put off.
@@ -45,6 +49,7 @@ type contest struct{ owner, claimant string }
 func newHandover() *handover {
 	return &handover{
 		settled: map[string]string{}, holds: map[string]holding{}, contested: map[manifest.Key]contest{},
+		releases: map[string]map[string]bool{},
 		retries: map[string]bool{}, leaving: map[string]time.Time{},
 	}
 }
@@ -62,6 +67,7 @@ func (h *handover) took(name, deploymentID string, keys map[manifest.Key]bool) (
 	defer h.mu.Unlock()
 	h.settled[name] = deploymentID
 	h.holds[name] = holding{deploymentID, keys}
+	h.releaseTaken(name)
 	for key, contest := range h.contested {
 		switch {
 		case contest.claimant == name:
@@ -72,6 +78,28 @@ func (h *handover) took(name, deploymentID string, keys map[manifest.Key]bool) (
 		}
 	}
 	return waiting
+}
+
+// releaseTaken notes that a deployment waits for nobody's release any more.
+func (h *handover) releaseTaken(claimant string) {
+	for owner, claimants := range h.releases {
+		delete(claimants, claimant)
+		if len(claimants) == 0 {
+			delete(h.releases, owner)
+		}
+	}
+}
+
+// claimants returns the deployments that wait for something of an owner's.
+func (h *handover) claimants(owner string) []string {
+	names := slices.Collect(maps.Keys(h.releases[owner]))
+	for _, contest := range h.contested {
+		if contest.owner == owner {
+			names = append(names, contest.claimant)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (h *handover) mayRetry(name string) bool {
@@ -89,6 +117,8 @@ func (h *handover) forget(name string) {
 	delete(h.holds, name)
 	delete(h.retries, name)
 	delete(h.leaving, name)
+	delete(h.releases, name)
+	h.releaseTaken(name)
 	for key, contest := range h.contested {
 		if contest.claimant == name {
 			delete(h.contested, key)
@@ -124,6 +154,27 @@ func (c *Controller) yields(claimant string) func(setHash string, key manifest.K
 	}
 }
 
+// leaves returns, for a deployment, whether another bundle's deployment is gone or being deleted. If not, the
+// deployment waits for the other's release from now on.
+func (c *Controller) leaves(claimant string) func(bundleID string) bool {
+	return func(owner string) bool {
+		deployment, err := c.cached(owner)
+		if err != nil {
+			return false
+		}
+		if deployment == nil || deployment.DeletionTimestamp != nil {
+			return true
+		}
+		c.handover.mu.Lock()
+		defer c.handover.mu.Unlock()
+		if c.handover.releases[owner] == nil {
+			c.handover.releases[owner] = map[string]bool{}
+		}
+		c.handover.releases[owner][claimant] = true
+		return false
+	}
+}
+
 // othersPending says whether another deployment has something new that was not tried yet.
 func (c *Controller) othersPending(name string) bool {
 	all := c.deployments()
@@ -148,18 +199,24 @@ func (c *Controller) spares(name string) func(manifest.Key) bool {
 	}
 }
 
-// mustWait says whether an uninstall has to wait for deployments that may take objects over.
+// mustWait says whether an uninstall has to wait for deployments that may take objects over. Those that were
+// refused something before try again at once.
 func (c *Controller) mustWait(name string) bool {
 	pending := c.othersPending(name)
 	c.handover.mu.Lock()
 	defer c.handover.mu.Unlock()
 	now := c.options.Clock.Now()
 	began, waits := c.handover.leaving[name]
+	claimants := c.handover.claimants(name)
 	if !waits {
 		began = now
 		c.handover.leaving[name] = began
+		for _, claimant := range claimants {
+			c.handover.retries[claimant] = true
+			c.queue.Add(claimant)
+		}
 	}
-	return pending && now.Sub(began) < handoverPatience
+	return (pending || len(claimants) > 0) && now.Sub(began) < handoverPatience
 }
 
 // letGo deletes objects that an earlier revision of the release holds and the present one does not, once

@@ -47,6 +47,41 @@ func TestRenamedBundleKeepsItsVolume(t *testing.T) {
 	}
 }
 
+// So it is when the old bundle's end comes late, after the new one was refused, and when both name one release.
+func TestRenamedLateKeepsItsVolume(t *testing.T) {
+	for name, release := range map[string]string{"a release each": "", "one release": "db"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			made := bundle{
+				files:   map[string]string{"a.yaml": volume + "---\n" + configMap("settings", "a", "1")},
+				options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ReleaseName: release}},
+			}
+			w.put("apps-db", made)
+			w.untilTrue("apps-db", "is applied", func(d *fleet.BundleDeployment) bool { return d.Status.AppliedDeploymentID != "" })
+			before := w.volumeUID()
+			w.put("platform-db", made)
+			w.until("platform-db", fleet.ErrApplied)
+			w.delete("apps-db")
+			w.untilTrue("platform-db", "is applied", func(d *fleet.BundleDeployment) bool {
+				return d.Status.AppliedDeploymentID == d.Spec.DeploymentID
+			})
+			if release == "" {
+				w.untilNoRecords("apps-db")
+			}
+			w.put("platform-db", bundle{files: made.files, options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ReleaseName: release, MaxHistory: 3}}})
+			w.untilTrue("platform-db", "is applied again", func(d *fleet.BundleDeployment) bool {
+				return d.Status.AppliedDeploymentID == d.Spec.DeploymentID
+			})
+			if after := w.volumeUID(); after != before {
+				t.Errorf("the volume was made anew: %s, then %s", before, after)
+			}
+			if _, err := w.configMap("settings"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // An object that moves from one bundle to another in one commit is the same object afterwards, whichever
 // bundle is deployed first.
 func TestObjectMovesBetweenBundles(t *testing.T) {

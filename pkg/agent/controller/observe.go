@@ -100,6 +100,8 @@ func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.U
 		return answered, ""
 	case !known:
 		return nil, cmp.Or(reason, notListed)
+	case watched != nil && watched.GetLabels()[fleet.SetHashLabel] != e.setHash:
+		// Another's: whether it may be seen is a matter of the bundle's identity.
 	case watched != nil && (answered == nil || !older(watched, answered)):
 		delete(e.answered, key)
 		return watched, ""

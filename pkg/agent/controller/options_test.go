@@ -152,8 +152,43 @@ func TestServiceAccountIsTheLimit(t *testing.T) {
 	if message := status.MessageOf(denied); !strings.Contains(message, "missing") {
 		t.Errorf("message %q", message)
 	}
+	// The hub's restriction on namespaces holds although the account may not see namespaces.
+	restricted := options
+	restricted.AllowedTargetNamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "blue"}}
+	files := map[string]string{"a.yaml": configMap("restricted", "a", "1")}
+	w.put("restricted", bundle{files: files, options: restricted})
+	denied = w.until("restricted", fleet.ErrApplied)
+	if message := status.MessageOf(denied); !strings.Contains(message, "namespace "+w.target+" is not allowed") {
+		t.Errorf("message %q", message)
+	}
+	if _, err := w.member.Kubectl(t.Context(), nil, "label", "namespace", w.target, "team=blue"); err != nil {
+		t.Fatal(err)
+	}
+	restricted.ForceSyncGeneration = 1
+	w.put("restricted", bundle{files: files, options: restricted})
+	w.until("restricted", fleet.Ready)
+
 	w.delete("allowed")
 	w.untilGone("mine")
+}
+
+// Where the member has an account fleet-default, it is the limit of bundles that name none.
+func TestDefaultServiceAccount(t *testing.T) {
+	w := newWorld(t)
+	accounts := w.memberClients().CoreV1().ServiceAccounts(agentNamespace)
+	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "fleet-default"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := accounts.Delete(context.Background(), "fleet-default", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	w.put("limited", bundle{files: map[string]string{"a.yaml": configMap("limited", "a", "1")}})
+	denied := w.until("limited", fleet.ErrApplied)
+	if message := status.MessageOf(denied); !strings.Contains(message, "system:serviceaccount:"+agentNamespace+":fleet-default") {
+		t.Errorf("message %q", message)
+	}
 }
 
 func TestNamespaceOptions(t *testing.T) {

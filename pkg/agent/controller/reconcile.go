@@ -204,7 +204,8 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 	}
 	outcome, err := c.deployer.Deploy(ctx, helm.Request{
 		DeploymentID: deployment.Spec.DeploymentID, Input: input,
-		Copies: copies, CopiedBefore: len(e.options.DownstreamResources) > 0, Yields: c.yields(e.name), Spares: c.spares(e.name),
+		Copies: copies, CopiedBefore: len(e.options.DownstreamResources) > 0, Yields: c.yields(e.name),
+		Leaves: c.leaves(e.name), Spares: c.spares(e.name),
 		Known: c.known(e),
 	})
 	if err != nil {

@@ -65,6 +65,8 @@ type Request struct {
 	CopiedBefore bool
 	// Yields says whether another set lets go of an object (apply.Claim).
 	Yields func(setHash string, key manifest.Key) bool
+	// Leaves says whether another bundle is gone or going, so that its release may be continued. Nil means no.
+	Leaves func(bundleID string) bool
 	// Spares says whether an object that left the manifest has to stay for now, because somebody else may
 	// take it over; it is returned in Outcome.Spared. Nil means that none has to.
 	Spares func(manifest.Key) bool
@@ -165,7 +167,7 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := d.foreignRelease(revisions, input.BundleID, claim.TakeOwnership); err != nil {
+	if err := foreignRelease(revisions, request, claim.TakeOwnership); err != nil {
 		return Outcome{}, err
 	}
 	writer := &client{
@@ -187,9 +189,10 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 	return d.outcome(deployed, writer)
 }
 
-// foreignRelease refuses a release of the same name that another bundle, agent or person made.
-func (d *Deployer) foreignRelease(revisions []*release.Release, bundleID string, takeOwnership bool) error {
-	if len(revisions) == 0 || takeOwnership {
+// foreignRelease refuses a release of the same name that another bundle, agent or person made. A person's is taken
+// with ownership; another bundle's is continued when that bundle leaves, as one does that is renamed.
+func foreignRelease(revisions []*release.Release, request Request, takeOwnership bool) error {
+	if len(revisions) == 0 {
 		return nil
 	}
 	last := revisions[len(revisions)-1]
@@ -197,12 +200,16 @@ func (d *Deployer) foreignRelease(revisions []*release.Release, bundleID string,
 	if last.Chart != nil && last.Chart.Metadata != nil {
 		owner = last.Chart.Metadata.Annotations[fleet.ReleaseBundleIDAnnotation]
 	}
-	switch owner {
-	case bundleID:
+	switch {
+	case owner == request.Input.BundleID:
 		return nil
-	case "":
+	case owner == "" && takeOwnership:
+		return nil
+	case owner == "":
 		return fault.New(fault.Stalled, apply.ReasonNotOwned,
 			"release %s/%s exists and was not made by a bundle; set helm.takeOwnership to adopt it", last.Namespace, last.Name)
+	case request.Leaves != nil && request.Leaves(owner):
+		return nil
 	}
 	return fault.New(fault.Stalled, apply.ReasonOwnedByOther, "release %s/%s belongs to bundle %s", last.Namespace, last.Name, owner)
 }

@@ -115,6 +115,9 @@ func parseValues(what, key string, data []byte, found bool) (map[string]any, err
 // it under a field manager of the bundle's own: what others set stays, and what the bundle drops goes.
 func ensureNamespace(ctx context.Context, identity *Identity, options fleet.BundleDeploymentOptions, claim apply.Claim) error {
 	name := render.ReleaseNamespace(options)
+	if err := checkAllowed(ctx, identity, name, options.AllowedTargetNamespaceSelector); err != nil {
+		return err
+	}
 	namespaces := identity.Clients.CoreV1().Namespaces()
 	existing, err := namespaces.Get(ctx, name, metav1.GetOptions{})
 	missing := apierrors.IsNotFound(err)
@@ -123,9 +126,6 @@ func ensureNamespace(ctx context.Context, identity *Identity, options fleet.Bund
 		return fmt.Errorf("get namespace %s: %w", name, err)
 	case apierrors.IsForbidden(err):
 		return nil // a tenant that may not see namespaces may still write into one
-	}
-	if err := allowed(existing, missing, name, options.AllowedTargetNamespaceSelector); err != nil {
-		return err
 	}
 	if missing {
 		if options.CreateNamespace != nil && !*options.CreateNamespace {
@@ -142,16 +142,33 @@ func ensureNamespace(ctx context.Context, identity *Identity, options fleet.Bund
 	return markNamespace(ctx, identity, existing, name, options, claim)
 }
 
-// allowed enforces the hub's restriction on release namespaces: the namespace must exist and match.
-func allowed(existing *corev1.Namespace, missing bool, name string, wanted *metav1.LabelSelector) error {
+// checkAllowed enforces the hub's restriction on release namespaces. The agent looks for itself: the restriction must
+// not end where the bundle's identity may not see namespaces.
+func checkAllowed(ctx context.Context, identity *Identity, name string, wanted *metav1.LabelSelector) error {
 	if wanted == nil {
 		return nil
 	}
+	self, err := identity.member.Self()
+	if err != nil {
+		return err
+	}
+	existing, err := self.Clients.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return allowed(nil, name, wanted)
+	}
+	if err != nil {
+		return fmt.Errorf("get namespace %s: %w", name, err)
+	}
+	return allowed(existing, name, wanted)
+}
+
+// allowed says whether a restriction admits a namespace: it must exist and match.
+func allowed(existing *corev1.Namespace, name string, wanted *metav1.LabelSelector) error {
 	selector, err := metav1.LabelSelectorAsSelector(wanted)
 	if err != nil {
 		return fault.New(fault.Stalled, "InvalidSelector", "allowedTargetNamespaceSelector: %w", err)
 	}
-	if missing || !selector.Matches(labels.Set(existing.Labels)) {
+	if existing == nil || !selector.Matches(labels.Set(existing.Labels)) {
 		return fault.New(fault.Denied, "NamespaceNotAllowed", "namespace %s is not allowed: it has to exist and match %s", name, selector)
 	}
 	return nil

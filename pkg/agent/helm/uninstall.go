@@ -67,15 +67,36 @@ func (d *Deployer) uninstall(ctx context.Context, removal Removal) error {
 		}
 	}
 	d.member.memory.Forget(claim.SetHash)
-	if !removal.KeepResources && removal.Copies {
-		if err := d.removeCopies(ctx, self, removal.Record.BundleID, claim, nil); err != nil {
+	if removal.KeepResources || !removal.Copies && !removal.DeleteNamespace {
+		return nil
+	}
+	identity, err := d.removalIdentity(ctx, removal, revisions)
+	if err != nil {
+		return err
+	}
+	if removal.Copies {
+		if err := d.removeCopies(ctx, identity, removal.Record.BundleID, claim, nil); err != nil {
 			return err
 		}
 	}
-	if removal.DeleteNamespace && !removal.KeepResources {
-		return d.deleteNamespace(ctx, self, removal.Record.Namespace, claim)
+	if removal.DeleteNamespace {
+		return d.deleteNamespace(ctx, identity, removal.Record.Namespace, claim)
 	}
 	return nil
+}
+
+// removalIdentity returns as whom a bundle is taken away: as it was last deployed. Looking for its records is the
+// agent's own business.
+func (d *Deployer) removalIdentity(ctx context.Context, removal Removal, revisions []*release.Release) (*Identity, error) {
+	account := removal.Record.ServiceAccount
+	if len(revisions) > 0 {
+		record, err := d.recordOf(revisions[len(revisions)-1])
+		if err != nil {
+			return nil, err
+		}
+		account = record.ServiceAccount
+	}
+	return d.member.As(ctx, account)
 }
 
 func (d *Deployer) uninstallRevisions(ctx context.Context, records *storage.Storage, revisions []*release.Release, removal Removal, claim apply.Claim) error {
@@ -143,8 +164,8 @@ func (d *Deployer) deleteNamespace(ctx context.Context, identity *Identity, name
 	}
 	namespaces := identity.Clients.CoreV1().Namespaces()
 	live, err := namespaces.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil // gone, or none of what the bundle's identity may see
 	}
 	if err != nil {
 		return err

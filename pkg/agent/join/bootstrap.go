@@ -21,10 +21,12 @@ type Settings struct {
 	Labels       map[string]string `json:"labels,omitempty"`
 	APIServerURL string            `json:"apiServerURL,omitempty"`
 	APIServerCA  []byte            `json:"apiServerCA,omitempty"`
-	// AgentTLSMode is strict (only the given authority is trusted) or system-store (the system's are
-	// tried first).
+	// AgentTLSMode is strict (only the given authority is trusted; the default) or system-store (the system's
+	// are trusted too).
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 	ClusterName  string `json:"clusterName,omitempty"`
+	// GarbageCollectionInterval is how often releases without a deployment are looked for; 0 says nothing.
+	GarbageCollectionInterval metav1.Duration `json:"garbageCollectionInterval,omitzero"`
 }
 
 // bootstrap is what a registration needs.
@@ -34,9 +36,12 @@ type bootstrap struct {
 	token, tokenName string
 	// workspace is the namespace on the hub that the registration is made in.
 	workspace string
+	// trustSystem as Credential has it.
+	trustSystem bool
 }
 
-func readSettings(ctx context.Context, member kubernetes.Interface, namespace string) (Settings, error) {
+// ReadSettings returns what the agent's ConfigMap says, nothing when there is none.
+func ReadSettings(ctx context.Context, member kubernetes.Interface, namespace string) (Settings, error) {
 	var settings Settings
 	object, err := member.CoreV1().ConfigMaps(namespace).Get(ctx, ConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -79,6 +84,9 @@ func readBootstrap(ctx context.Context, member kubernetes.Interface, namespace s
 	if decoded, err := base64.StdEncoding.DecodeString(string(boot.ca)); err == nil && len(decoded) > 0 {
 		boot.ca = decoded
 	}
+	if boot.trustSystem, err = settings.trustsSystem(); err != nil {
+		return nil, err
+	}
 	for name, value := range map[string]string{
 		"apiServerURL": boot.url, "token": boot.token, "clusterNamespace": boot.workspace,
 	} {
@@ -89,10 +97,12 @@ func readBootstrap(ctx context.Context, member kubernetes.Interface, namespace s
 	return boot, nil
 }
 
-func (b *bootstrap) config(userAgent string) *rest.Config {
-	config := &rest.Config{Host: b.url, BearerToken: b.token, UserAgent: userAgent, QPS: -1}
-	config.CAData = b.ca
-	return config
+func (b *bootstrap) config(userAgent string) (*rest.Config, error) {
+	roots, err := rootsFrom(b.ca, b.trustSystem)
+	if err != nil {
+		return nil, err
+	}
+	return trusting(&rest.Config{Host: b.url, BearerToken: b.token, UserAgent: userAgent, QPS: -1}, roots), nil
 }
 
 // digest changes when the bootstrap does; a registration under way with another one is given up.

@@ -2,15 +2,10 @@ package join
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
 
@@ -34,29 +29,17 @@ func Connect(credential Credential, userAgent string) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if certificate == nil {
-		return &Connection{config: config}, nil
-	}
-	roots, err := rootsFrom(config.CAData)
+	roots, err := rootsFrom(config.CAData, credential.TrustSystem)
 	if err != nil {
 		return nil, err
+	}
+	if certificate == nil {
+		return &Connection{config: trusting(config, roots)}, nil
 	}
 	c := &Connection{template: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: config.ServerName}}
 	c.use(certificate)
 	c.config = &rest.Config{Host: config.Host, APIPath: config.APIPath, Transport: c, UserAgent: userAgent, QPS: -1}
 	return c, nil
-}
-
-// rootsFrom returns the authorities to trust; nil means those of the system.
-func rootsFrom(ca []byte) (*x509.CertPool, error) {
-	if len(ca) == 0 {
-		return nil, nil
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
-		return nil, errors.New("the hub's certificate authority is no PEM certificate")
-	}
-	return roots, nil
 }
 
 // Config returns the config for clients of the hub.
@@ -68,7 +51,11 @@ func (c *Connection) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections closes connections that nothing uses.
-func (c *Connection) CloseIdleConnections() { c.current.Load().CloseIdleConnections() }
+func (c *Connection) CloseIdleConnections() {
+	if current := c.current.Load(); current != nil {
+		current.CloseIdleConnections()
+	}
+}
 
 // Replace makes new requests use another credential's certificate. What is under way ends as it would
 // have: watches, within the minutes for which an API server keeps one open.
@@ -91,13 +78,5 @@ func (c *Connection) Replace(credential Credential) error {
 func (c *Connection) use(certificate *tls.Certificate) *http.Transport {
 	settings := c.template.Clone()
 	settings.Certificates = []tls.Certificate{*certificate}
-	network := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
-	return c.current.Swap(utilnet.SetTransportDefaults(&http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         network.DialContext,
-		TLSHandshakeTimeout: 10 * time.Second,
-		MaxIdleConnsPerHost: 25,
-		IdleConnTimeout:     90 * time.Second,
-		TLSClientConfig:     settings,
-	}))
+	return c.current.Swap(transport(settings))
 }

@@ -45,6 +45,8 @@ type Credential struct {
 	DeploymentNamespace string
 	// ClusterNamespace and ClusterName name the Cluster.
 	ClusterNamespace, ClusterName string
+	// TrustSystem makes the system's authorities count beside the kubeconfig's. It is a setting and not stored.
+	TrustSystem bool
 }
 
 // Config returns the client config in the kubeconfig, without a client-side rate limit.

@@ -64,7 +64,7 @@ type Joiner struct {
 // has ended and there is a bootstrap Secret to get another with. Without either it returns an error of
 // class Waiting.
 func (j *Joiner) Ensure(ctx context.Context, now time.Time) (*Credential, error) {
-	settings, err := readSettings(ctx, j.Member, j.Namespace)
+	settings, err := ReadSettings(ctx, j.Member, j.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +75,11 @@ func (j *Joiner) Ensure(ctx context.Context, now time.Time) (*Credential, error)
 	stored, err := Load(ctx, j.Member, j.Namespace)
 	if err != nil {
 		return nil, err
+	}
+	if stored != nil {
+		if stored.TrustSystem, err = settings.trustsSystem(); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case stored != nil && boot == nil:
@@ -95,12 +100,12 @@ func (j *Joiner) Ensure(ctx context.Context, now time.Time) (*Credential, error)
 
 // isRefused asks the hub whether it knows the identity. A hub that cannot be reached does not refuse.
 func (j *Joiner) isRefused(ctx context.Context, credential Credential) bool {
-	config, err := credential.Config()
+	connection, err := Connect(credential, j.UserAgent)
 	if err != nil {
 		return true
 	}
-	config.UserAgent = j.UserAgent
-	err = listDeployments(ctx, config, credential.DeploymentNamespace)
+	defer connection.CloseIdleConnections()
+	err = listDeployments(ctx, connection.Config(), credential.DeploymentNamespace)
 	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
 }
 
@@ -119,7 +124,11 @@ type pending struct {
 }
 
 func (j *Joiner) register(ctx context.Context, boot *bootstrap, settings Settings) (*Credential, error) {
-	hub, err := fleetClient(boot.config(j.UserAgent))
+	config, err := boot.config(j.UserAgent)
+	if err != nil {
+		return nil, err
+	}
+	hub, err := fleetClient(config)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +159,7 @@ func (j *Joiner) register(ctx context.Context, boot *bootstrap, settings Setting
 	}
 	credential := &Credential{
 		Kubeconfig: kubeconfig, DeploymentNamespace: answer.Status.ClusterNamespace,
-		ClusterNamespace: boot.workspace, ClusterName: answer.Status.ClusterName,
+		ClusterNamespace: boot.workspace, ClusterName: answer.Status.ClusterName, TrustSystem: boot.trustSystem,
 	}
 	if err := credential.store(ctx, j.Member, j.Namespace); err != nil {
 		return nil, err
@@ -230,14 +239,14 @@ func (j *Joiner) describe(spec *fleet.ClusterRegistrationSpec) error {
 
 // prove lists deployments with the new identity; its rights may come a moment after it.
 func (j *Joiner) prove(ctx context.Context, credential Credential) error {
-	config, err := credential.Config()
+	connection, err := Connect(credential, j.UserAgent)
 	if err != nil {
 		return err
 	}
-	config.UserAgent = j.UserAgent
+	defer connection.CloseIdleConnections()
 	var last error
 	err = wait.ExponentialBackoffWithContext(ctx, answerBackoff, func(ctx context.Context) (bool, error) {
-		last = listDeployments(ctx, config, credential.DeploymentNamespace)
+		last = listDeployments(ctx, connection.Config(), credential.DeploymentNamespace)
 		return last == nil, nil
 	})
 	if err != nil {
