@@ -50,7 +50,7 @@ func newHandover() *handover {
 	return &handover{
 		settled: map[string]string{}, holds: map[string]holding{}, contested: map[manifest.Key]contest{},
 		releases: map[string]map[string]bool{},
-		retries: map[string]bool{}, leaving: map[string]time.Time{},
+		retries:  map[string]bool{}, leaving: map[string]time.Time{},
 	}
 }
 

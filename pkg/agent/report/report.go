@@ -66,6 +66,7 @@ func Status(deployment *fleet.BundleDeployment, facts Facts, now time.Time) *fle
 	}
 	setMonitored(current, facts, now)
 	setReady(current, facts, now)
+	setFacts(current, facts, now)
 	current.Status.Display = status.Display(current)
 	return &current.Status
 }

@@ -111,7 +111,13 @@ const (
 	ConditionMonitored   = "Monitored"
 	ConditionProcessed   = "Processed"
 	ConditionImported    = "Imported"
-	// ConditionAvailable on a Cluster says whether its agent is heard from (our addition).
+	// ConditionApplied, ConditionProgressing and ConditionDegraded on a BundleDeployment tell apart whether its
+	// objects are written, whether something is under way and whether something is broken (our additions).
+	ConditionApplied     = "Applied"
+	ConditionProgressing = "Progressing"
+	ConditionDegraded    = "Degraded"
+	// ConditionAvailable on a Cluster says whether its agent is heard from, on a BundleDeployment whether its
+	// objects run (our addition).
 	ConditionAvailable = "Available"
 	// ConditionHubAccepted and ConditionJoined on a Cluster tell how far registration went (our additions).
 	ConditionHubAccepted = "HubAccepted"
