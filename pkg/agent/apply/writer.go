@@ -148,13 +148,19 @@ func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstruct
 	if live, err = w.takeOver(ctx, resource, live); err != nil {
 		return Result{}, err
 	}
-	if how.desired, err = how.conceding(live, options.Previous, options.Restore); err != nil {
-		return Result{}, err
-	}
-	if how.desired, err = w.scaled(ctx, how.desired, live); err != nil {
+	if how.desired, err = w.adapted(ctx, how, live, options); err != nil {
 		return Result{}, err
 	}
 	return w.send(ctx, resource, how, live, options)
+}
+
+// adapted returns what is desired with the fields of the live object that the member or an autoscaler has.
+func (w *Writer) adapted(ctx context.Context, how plan, live *unstructured.Unstructured, options Options) (*unstructured.Unstructured, error) {
+	desired, err := how.conceding(live, options.Previous, options.Restore)
+	if err != nil {
+		return nil, err
+	}
+	return w.scaled(ctx, desired, live)
 }
 
 // sent returns an object as it was sent before.
@@ -298,10 +304,7 @@ func (w *Writer) restored(ctx context.Context, desired, live *unstructured.Unstr
 	if err != nil {
 		return nil, err
 	}
-	if desired, err = how.conceding(live, nil, true); err != nil {
-		return nil, err
-	}
-	if desired, err = w.scaled(ctx, desired, live); err != nil {
+	if desired, err = w.adapted(ctx, how, live, Options{Restore: true}); err != nil {
 		return nil, err
 	}
 	resource, err := w.resource(desired, nil)
