@@ -72,6 +72,8 @@ type entry struct {
 	moved []helm.Record
 	// spared are objects the release dropped that somebody else may want.
 	spared []*unstructured.Unstructured
+	// dropped is when that was found out.
+	dropped time.Time
 
 	// rules of readiness, as the deployment of this generation has them, and what is wrong with them.
 	rules           rules.Set

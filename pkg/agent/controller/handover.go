@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
@@ -18,6 +19,9 @@ const (
 	// handoverPatience is how long an uninstall waits for deployments that may take objects over.
 	handoverPatience = 30 * time.Second
 	handoverRetry    = 200 * time.Millisecond
+	// volumeGrace is how long a volume that a release dropped waits for another deployment to ask for it. The
+	// hub's writes for two bundles of one commit may be further apart than a deployment takes.
+	volumeGrace = 10 * time.Second
 )
 
 // handover lets objects move between bundles without being deleted on the way: the new owner takes an
@@ -199,6 +203,11 @@ func (c *Controller) spares(name string) func(manifest.Key) bool {
 	}
 }
 
+// isVolume tells what holds data that cannot be made anew.
+func isVolume(key manifest.Key) bool {
+	return key.GroupKind == schema.GroupKind{Kind: "PersistentVolumeClaim"}
+}
+
 // mustWait says whether an uninstall has to wait for deployments that may take objects over. Those that were
 // refused something before try again at once.
 func (c *Controller) mustWait(name string) bool {
@@ -226,11 +235,15 @@ func (c *Controller) letGo(ctx context.Context, e *entry, deployment *fleet.Bund
 		return 0, nil
 	}
 	var now, later []*unstructured.Unstructured
-	spares := c.spares(e.name)
+	again := time.Duration(0)
+	spares, grace := c.spares(e.name), volumeGrace-c.options.Clock.Since(e.dropped)
 	for _, object := range e.spared {
-		if spares(manifest.KeyOf(object)) {
-			later = append(later, object)
-		} else {
+		switch key := manifest.KeyOf(object); {
+		case spares(key):
+			later, again = append(later, object), sooner(again, handoverRetry)
+		case isVolume(key) && grace > 0:
+			later, again = append(later, object), sooner(again, grace)
+		default:
 			now = append(now, object)
 		}
 	}
@@ -239,8 +252,5 @@ func (c *Controller) letGo(ctx context.Context, e *entry, deployment *fleet.Bund
 		return 0, err
 	}
 	e.spared = later
-	if len(later) > 0 {
-		return handoverRetry, nil
-	}
-	return 0, nil
+	return again, nil
 }

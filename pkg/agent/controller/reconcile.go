@@ -37,6 +37,9 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 		return c.reconcileDeleted(ctx, e, deployment)
 	}
 	if err := c.load(ctx, e, deployment); err != nil {
+		if fault.NeedsPerson(err) {
+			c.handover.tried(e.name, deployment.Spec.DeploymentID) // nobody need wait for it
+		}
 		return c.report(ctx, e, deployment, observation{err: err})
 	}
 	if wants(deployment, e) && isFree(deployment) {
@@ -122,7 +125,7 @@ func (c *Controller) load(ctx context.Context, e *entry, deployment *fleet.Bundl
 		return fmt.Errorf("read release of %s: %w", deployment.Name, err)
 	}
 	e.loaded, e.found, e.record, e.answered = true, found, record, nil
-	e.options, e.spared = deployment.Spec.Options, record.Former
+	e.options, e.spared, e.dropped = deployment.Spec.Options, record.Former, c.options.Clock.Now()
 	c.follow(e)
 	return nil
 }
@@ -202,10 +205,11 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 	if err != nil {
 		return err
 	}
+	spares := c.spares(e.name)
 	outcome, err := c.deployer.Deploy(ctx, helm.Request{
 		DeploymentID: deployment.Spec.DeploymentID, Input: input,
 		Copies: copies, CopiedBefore: len(e.options.DownstreamResources) > 0, Yields: c.yields(e.name),
-		Leaves: c.leaves(e.name), Spares: c.spares(e.name),
+		Leaves: c.leaves(e.name), Spares: func(key manifest.Key) bool { return isVolume(key) || spares(key) },
 		Known: c.known(e),
 	})
 	if err != nil {
@@ -216,7 +220,7 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 		c.options.Log.Info("object merged", "bundledeployment", e.name, "note", note)
 	}
 	e.loaded, e.found, e.record, e.answered = true, true, outcome.Record, outcome.Live
-	e.options, e.spared = deployment.Spec.Options, outcome.Spared
+	e.options, e.spared, e.dropped = deployment.Spec.Options, outcome.Spared, c.options.Clock.Now()
 	copied := deployment.Spec.DownstreamResourcesGeneration
 	e.copied = &copied
 	c.follow(e)
