@@ -56,6 +56,14 @@ bench: kube ## Print the figures of docs/benchmarks.md, and write them to bin/be
 	BENCH_JSON='$(CURDIR)/bin/bench.json' BENCH_AGENT_JSON='$(CURDIR)/bin/bench-agent.json' \
 		go test -p 1 -run '^$$' -bench . -benchtime 1x -timeout 60m ./pkg/bundle ./integrationtests/bench ./integrationtests/bench/agent
 
+CLUSTERS ?= 200
+BUNDLES  ?= 20
+
+.PHONY: bench-hub
+bench-hub: kube ## Measure the hub under CLUSTERS played clusters and BUNDLES bundles, into bin/bench-hub.json
+	@mkdir -p bin
+	CLUSTERS=$(CLUSTERS) BUNDLES=$(BUNDLES) BENCH_JSON='$(CURDIR)/bin/bench-hub.json' go test -run '^$$' -bench Hub -benchtime 1x -timeout 180m ./integrationtests/bench/hub
+
 .PHONY: verify
 verify: ## Check generated files, modules, vet, lint, layers and docs
 	hack/verify.sh

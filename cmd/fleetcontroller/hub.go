@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -37,11 +37,11 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/webhook"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/compact"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+	"github.com/fairlead-dev/fairlead/pkg/status/gauges"
+	"github.com/fairlead-dev/fairlead/pkg/telemetry"
 )
-
-// statusInterval is how often one object's status is written at most.
-const statusInterval = time.Second
 
 // hub is the manager with everything that runs in it.
 type hub struct {
@@ -69,14 +69,16 @@ func newHub(ctx context.Context, settings *settings) (*hub, error) {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}
 	h := &hub{Manager: mgr, settings: settings}
-	h.feed = feed.New(mgr.GetCache(), statusInterval, time.Now)
+	if h.feed, err = feed.New(mgr.GetCache(), ctrlmetrics.Registry, time.Now); err != nil {
+		return nil, err
+	}
 	if err := mgr.Add(h.feed); err != nil {
 		return nil, err
 	}
 	if err := h.readConfig(ctx); err != nil {
 		return nil, err
 	}
-	steps := []func() error{h.addClusters, h.addBundles, h.addProbes}
+	steps := []func() error{h.addMetrics, h.addClusters, h.addBundles, h.addProbes}
 	if !settings.disableGitops {
 		steps = append(steps, h.addGitRepos)
 	}
@@ -110,6 +112,7 @@ func managerOptions(settings *settings) ctrl.Options {
 		Scheme:                        scheme(),
 		Metrics:                       metricsserver.Options{BindAddress: metricsAddress},
 		HealthProbeBindAddress:        settings.healthAddress,
+		PprofBindAddress:              settings.pprofAddress,
 		LeaderElection:                settings.leaderElect,
 		LeaderElectionID:              "fleet-controller-leader-election-shard",
 		LeaderElectionNamespace:       settings.namespace,
@@ -137,6 +140,7 @@ func scheme() *runtime.Scheme {
 // cacheOptions keep what takes much memory and is not needed out of caches: contents of bundles, and what
 // agents and holders of tokens send beyond what is decided by.
 func cacheOptions() cache.Options {
+	deployments := &compact.Deployments{}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -148,8 +152,8 @@ func cacheOptions() cache.Options {
 			}},
 			&fleet.BundleDeployment{}: {Transform: func(object any) (any, error) {
 				if deployment, ok := object.(*fleet.BundleDeployment); ok {
-					deployment.ManagedFields = nil
 					status.Bound(deployment)
+					deployments.Compact(deployment)
 				}
 				return object, nil
 			}},
@@ -188,7 +192,8 @@ func (h *hub) addClusters() error {
 	return clustercontroller.Register(h, clustercontroller.Options{
 		SystemNamespace:            h.settings.namespace,
 		Rollups:                    h.feed,
-		RollupEvents:               h.feed.Clusters(),
+		RollupEvents:               h.feed.Source(status.KindCluster),
+		Registry:                   ctrlmetrics.Registry,
 		Workers:                    h.settings.clusterWorkers,
 		RequireTokenTTL:            h.settings.requireTokenTTL,
 		RefuseServiceAccountAgents: h.settings.refuseServiceAccount,
@@ -196,7 +201,7 @@ func (h *hub) addClusters() error {
 }
 
 func (h *hub) addBundles() error {
-	shown, err := bundlecontroller.NewMetrics(metrics.Registry)
+	shown, err := bundlecontroller.NewMetrics(ctrlmetrics.Registry)
 	if err != nil {
 		return fmt.Errorf("register metrics of bundles: %w", err)
 	}
@@ -256,6 +261,15 @@ func (h *hub) hostKeys(ctx context.Context) (credential.HostKeys, error) {
 	}
 	keys.KnownHosts = stored.Data["known_hosts"]
 	return keys, nil
+}
+
+// addMetrics tells the numbers of every object, unless there are too many of them for whoever collects them.
+func (h *hub) addMetrics() error {
+	if h.settings.disableMetrics || !h.settings.objectMetrics {
+		return nil
+	}
+	_, err := telemetry.Register(ctrlmetrics.Registry, gauges.New(h.GetCache()))
+	return err
 }
 
 func (h *hub) addProbes() error {

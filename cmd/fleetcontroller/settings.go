@@ -16,7 +16,9 @@ type settings struct {
 
 	metricsAddress string
 	disableMetrics bool
+	objectMetrics  bool
 	healthAddress  string
+	pprofAddress   string
 
 	disableGitops   bool
 	webhookAddress  string
@@ -66,7 +68,9 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.namespace, "namespace", s.namespace, "namespace of the hub's own objects")
 	flags.StringVar(&s.metricsAddress, "metrics-bind-address", ":8081", "where metrics are served")
 	flags.BoolVar(&s.disableMetrics, "disable-metrics", false, "serve no metrics")
+	flags.BoolVar(&s.objectMetrics, "object-metrics", true, "tell the numbers of every GitRepo, Bundle, Cluster and ClusterGroup as metrics")
 	flags.StringVar(&s.healthAddress, "health-probe-bind-address", ":8082", "where /healthz and /readyz are served; 0 for nowhere")
+	flags.StringVar(&s.pprofAddress, "pprof-bind-address", "0", "where profiles are served; 0 for nowhere")
 	flags.BoolVar(&s.disableGitops, "disable-gitops", false, "leave GitRepos to another process")
 	flags.StringVar(&s.webhookAddress, "listen", ":8080", "where webhooks are received; 0 for nowhere")
 	flags.BoolVar(&s.unsignedWebhook, "allow-unsigned-webhooks", false, "accept webhooks for which no secret is set; they can only cause a look at the repository")

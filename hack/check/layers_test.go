@@ -34,6 +34,8 @@ var layers = map[string]layer{
 	"pkg/target":             pure,
 	"pkg/status":             pure,
 	"pkg/status/feed":        control,
+	"pkg/status/gauges":      control,
+	"pkg/telemetry":          edge,
 	"pkg/cluster":            pure,
 	"pkg/cluster/controller": control,
 	"pkg/policy":             pure,
@@ -65,7 +67,7 @@ var layers = map[string]layer{
 }
 
 // sides says which program a package belongs to; packages of the two sides meet in pure layers only.
-var hubSide = []string{"pkg/bundle/controller", "pkg/bundle/fetch", "pkg/cluster/controller", "pkg/gitjob", "pkg/status/feed"}
+var hubSide = []string{"pkg/bundle/controller", "pkg/bundle/fetch", "pkg/cluster/controller", "pkg/gitjob", "pkg/status/feed", "pkg/status/gauges"}
 
 // outsideWorld is what a pure package must not import.
 var outsideWorld = []string{

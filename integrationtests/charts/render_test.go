@@ -1,6 +1,10 @@
 package charts
 
 import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -208,6 +212,36 @@ func TestKnownHostsAreTheirs(t *testing.T) {
 	for host, fingerprints := range want {
 		if !slices.Equal(got[host], fingerprints) {
 			t.Errorf("%s: keys %v, want %v", host, got[host], fingerprints)
+		}
+	}
+}
+
+// The dashboard is there when it is asked for, is JSON, and shows metrics that exist.
+func TestDashboard(t *testing.T) {
+	if _, there := documents(t, "fleet", releases["fleet"])["ConfigMap/fleet-dashboard"]; there {
+		t.Error("nobody asked for a dashboard")
+	}
+	values := maps.Clone(releases["fleet"])
+	values["metrics"] = map[string]any{"objects": false, "dashboard": map[string]any{"enabled": true, "namespace": "monitoring"}}
+	found := documents(t, "fleet", values)
+	var configMap corev1.ConfigMap
+	if err := yaml.Unmarshal([]byte(found["ConfigMap/fleet-dashboard"]), &configMap); err != nil {
+		t.Fatal(err)
+	}
+	text := configMap.Data["fleet-hub.json"]
+	if !json.Valid([]byte(text)) || configMap.Namespace != "monitoring" || configMap.Labels["grafana_dashboard"] != "1" {
+		t.Errorf("dashboard in %s, labels %v, %d bytes", configMap.Namespace, configMap.Labels, len(text))
+	}
+	if !strings.Contains(found["Deployment/fleet-controller"], "--object-metrics=false") {
+		t.Error("metrics of objects cannot be switched off")
+	}
+	documented, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile("fleet_[a-z_]+").FindAllString(text, -1) {
+		if !strings.Contains(string(documented), "`"+name+"`") {
+			t.Errorf("%s is not in docs/metrics.md", name)
 		}
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/controller"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
 
@@ -114,11 +115,14 @@ func (h *hub) run(t *testing.T, options controller.Options) *clock {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rollups := feed.New(mgr.GetCache(), time.Second, time.Now)
+	rollups, err := feed.New(mgr.GetCache(), nil, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := mgr.Add(rollups); err != nil {
 		t.Fatal(err)
 	}
-	options.Rollups, options.RollupEvents = rollups, rollups.Clusters()
+	options.Rollups, options.RollupEvents = rollups, rollups.Source(status.KindCluster)
 	if err := controller.Register(mgr, options); err != nil {
 		t.Fatal(err)
 	}

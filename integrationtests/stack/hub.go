@@ -102,10 +102,8 @@ func (s *Stack) startController(ctx context.Context) error {
 		return err
 	}
 	s.WebhookURL = "http://" + webhook + "/"
-	program, err := s.startProgram(ctx, s.Hub, controllerProgram, controllerProgram, election,
-		"--listen="+webhook,
-		"--cache-dir="+filepath.Join(s.options.Dir, "cache"),
-	)
+	args := []string{"--listen=" + webhook, "--cache-dir=" + filepath.Join(s.options.Dir, "cache")}
+	program, err := s.startProgram(ctx, s.Hub, controllerProgram, controllerProgram, election, append(args, s.options.ControllerArgs...)...)
 	if err != nil {
 		return err
 	}

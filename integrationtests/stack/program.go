@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -97,41 +96,6 @@ func Await(ctx context.Context, what string, ask func(context.Context) error) er
 		case <-ticker.C:
 		}
 	}
-}
-
-// Memory is what a process holds, in bytes.
-type Memory struct {
-	// Resident is held now, Peak at most since the process was started.
-	Resident, Peak int64
-}
-
-// Memory returns what the program holds now. Only Linux tells.
-func (p *Program) Memory() (Memory, error) {
-	file, err := os.Open(fmt.Sprintf("/proc/%d/status", p.Pid()))
-	if err != nil {
-		return Memory{}, fmt.Errorf("read memory of %s: %w", p.Name(), err)
-	}
-	defer file.Close()
-	var memory Memory
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		key, value, _ := strings.Cut(lines.Text(), ":")
-		var field *int64
-		switch key {
-		case "VmRSS":
-			field = &memory.Resident
-		case "VmHWM":
-			field = &memory.Peak
-		default:
-			continue
-		}
-		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			return Memory{}, fmt.Errorf("read memory of %s: %w", p.Name(), err)
-		}
-		*field = kilobytes << 10
-	}
-	return memory, lines.Err()
 }
 
 // tick is the unit of processor time in /proc, which is the same on all machines Linux runs on.

@@ -40,6 +40,8 @@ type Options struct {
 	Members []MemberOptions
 	// Nodes is how many nodes each member has; 0 means one.
 	Nodes int
+	// ControllerArgs are given to fleet-controller beside those the stack needs.
+	ControllerArgs []string
 	// Steps, when set, runs the steps of Start.
 	Steps *Steps
 	// Logf, when set, is told details.

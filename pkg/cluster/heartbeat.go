@@ -81,8 +81,9 @@ func Phase(previous fleet.ClusterPhase, heartbeat Heartbeat, now time.Time) flee
 	return fleet.ClusterReady
 }
 
-// NextLook returns how long after now the phase changes if nothing more is heard; 0 means never.
-func NextLook(phase fleet.ClusterPhase, heartbeat Heartbeat, now time.Time) time.Duration {
+// PhaseLasts returns how long after now the phase changes if nothing more is heard, zero or less when it is
+// over; ends is false for one that nothing but a heartbeat ends.
+func PhaseLasts(phase fleet.ClusterPhase, heartbeat Heartbeat, now time.Time) (left time.Duration, ends bool) {
 	var limit time.Duration
 	switch phase {
 	case fleet.ClusterReady:
@@ -90,7 +91,7 @@ func NextLook(phase fleet.ClusterPhase, heartbeat Heartbeat, now time.Time) time
 	case fleet.ClusterNotReady:
 		limit = heartbeat.lostAfter()
 	default:
-		return 0
+		return 0, false
 	}
-	return max(heartbeat.Seen.Add(limit).Sub(now), time.Millisecond)
+	return heartbeat.Seen.Add(limit).Sub(now), true
 }

@@ -63,7 +63,7 @@ func TestRenewedCountsWhatIsFresh(t *testing.T) {
 	}
 }
 
-// Whatever a member does, looking again when NextLook says finds every change of phase that silence
+// Whatever a member does, looking again when PhaseLasts says finds every change of phase that silence
 // brings, and the phase is Ready only while less than three intervals are missed.
 func TestLookingWhenToldMissesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -82,14 +82,14 @@ func TestLookingWhenToldMissesNothing(t *testing.T) {
 			if phase == fleet.ClusterReady && silent >= 3*interval {
 				t.Fatalf("ready after %v of silence at an interval of %v", silent, interval)
 			}
-			next := NextLook(phase, heartbeat, now)
-			if next == 0 {
+			next, ends := PhaseLasts(phase, heartbeat, now)
+			if !ends {
 				break
 			}
 			if steps > 3 {
 				t.Fatalf("still looking: %s, %v", phase, heartbeat)
 			}
-			if before := now.Add(next - time.Nanosecond); next > time.Millisecond && Phase(phase, heartbeat, before) != phase {
+			if before := now.Add(next - time.Nanosecond); next > 0 && Phase(phase, heartbeat, before) != phase {
 				t.Fatalf("%s changes before the next look", phase)
 			}
 			now = now.Add(next)

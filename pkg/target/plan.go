@@ -33,6 +33,8 @@ type Plan struct {
 	// Targets is the number of clusters that are reached, and Missing those of them without a deployment
 	// once the plan is carried out.
 	Targets, Missing int
+	// Queued counts clusters whose change waits for others to be ready.
+	Queued int
 	// NewlyCreated, the four rollout numbers and the partitions are for the bundle's status.
 	NewlyCreated                                    int
 	Unavailable, MaxUnavailable                     int
@@ -89,8 +91,9 @@ func NewPlan(s Snapshot) (Plan, error) {
 		}
 		placed = append(placed, target)
 	}
+	all := members(s, placed, current)
 	decision, err := rollout.Decide(rollout.Input{
-		Strategy: s.Bundle.Spec.RolloutStrategy, OfflineBudget: s.OfflineBudget, Members: members(s, placed, current),
+		Strategy: s.Bundle.Spec.RolloutStrategy, OfflineBudget: s.OfflineBudget, Members: all,
 		Paused: s.Bundle.Spec.Paused, AcceptedFailures: AcceptedFailures(s.Bundle), Now: s.Now,
 	})
 	if err != nil {
@@ -99,6 +102,9 @@ func NewPlan(s Snapshot) (Plan, error) {
 	plan.take(decision)
 	plan.Partitions = partitionStatus(decision, placed, current)
 	for i, target := range placed {
+		if queued(all[i], decision.Actions[i]) {
+			plan.Queued++
+		}
 		plan.add(s, target, decision.Actions[i], current[target.Cluster.DeploymentNamespace])
 	}
 	plan.Missing += len(waiting)
@@ -113,6 +119,17 @@ func byNamespace(deployments []fleet.BundleDeployment) map[string]*fleet.BundleD
 		current[deployments[i].Namespace] = &deployments[i]
 	}
 	return current
+}
+
+// queued says that a member's change waits for others.
+func queued(member rollout.Member, action rollout.Action) bool {
+	switch {
+	case member.Paused || member.Frozen || member.Held:
+		return false
+	case !member.Exists:
+		return !action.Create
+	}
+	return !member.Released && !action.Release
 }
 
 func (p *Plan) take(decision rollout.Decision) {

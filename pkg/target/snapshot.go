@@ -56,6 +56,9 @@ type Snapshot struct {
 	PersonsEdit bool
 	// ConfirmedDeletes is the token of a Guard that a person confirmed, or empty.
 	ConfirmedDeletes string
+	// Memory of earlier plans of this bundle; nil for none.
+	Memory *Memory
+
 	// MissingValues holds "namespace/name" of deployments whose Secret is gone or holds something else.
 	MissingValues map[string]bool
 

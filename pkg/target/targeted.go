@@ -41,25 +41,21 @@ type Targeted struct {
 // about cluster groups that cannot be read. An error is of class Stalled and about the bundle; what is wrong
 // for one cluster only is in its Err.
 func Targets(s Snapshot) ([]Targeted, []error, error) {
-	spec := &s.Bundle.Spec
-	matcher, err := match.Compile(spec)
-	if err != nil {
-		return nil, nil, fmt.Errorf("target bundle %s/%s: %w", s.Bundle.Namespace, s.Bundle.Name, err)
+	memory := s.Memory
+	if memory == nil {
+		memory = &Memory{}
 	}
-	groups, warnings := match.Groups(s.Groups)
-	resolver := &resolver{snapshot: s, resolved: map[string]*resolved{}}
-	var targets []Targeted
+	if err := memory.open(s); err != nil {
+		return nil, nil, err
+	}
+	targets := make([]Targeted, 0, len(s.Clusters))
 	for _, cluster := range sorted(s.Clusters) {
-		in := match.GroupsOf(cluster.matchable(), groups)
-		result := matcher.Match(cluster.matchable(), in)
-		if !result.Deploy {
-			continue
+		if target := memory.evaluate(cluster); target != nil {
+			targets = append(targets, *target)
 		}
-		target := Targeted{Cluster: cluster, Match: result, Partitions: matcher.Partitions(cluster.matchable(), in)}
-		resolver.resolve(&target)
-		targets = append(targets, target)
 	}
-	return targets, warnings, nil
+	memory.prune(s.Clusters)
+	return targets, memory.warnings, nil
 }
 
 // resolver makes options. Merging is done once for all clusters with the same targets.
@@ -78,26 +74,25 @@ type resolved struct {
 	static map[bool]*Targeted
 }
 
-// resolve makes the options of a target. Parts of them are shared between targets.
-func (r *resolver) resolve(target *Targeted) {
-	shared := r.merge(target.Match.Options(r.snapshot.Bundle.Spec.TargetCustomizationMode))
+// resolve makes the options for a cluster. Parts of them, or all, are shared between clusters.
+func (r *resolver) resolve(cluster ClusterInfo, result match.Result) *Targeted {
+	shared := r.merge(result.Options(r.snapshot.Bundle.Spec.TargetCustomizationMode))
 	if shared.denied != nil {
-		target.Err = shared.denied
-		return
+		return &Targeted{Cluster: cluster, Err: shared.denied}
 	}
 	if shared.static == nil {
-		r.render(target, shared)
-		return
+		made := &Targeted{Cluster: cluster}
+		r.render(made, shared)
+		return made
 	}
-	labelled := target.Cluster.renderable().HasLabels()
+	labelled := cluster.renderable().HasLabels()
 	made := shared.static[labelled]
 	if made == nil {
-		made = &Targeted{Cluster: target.Cluster}
+		made = &Targeted{Cluster: cluster}
 		r.render(made, shared)
 		shared.static[labelled] = made
 	}
-	target.Options, target.DeploymentID, target.Err = made.Options, made.DeploymentID, made.Err
-	target.stripped, target.document = made.stripped, made.document
+	return made
 }
 
 // render makes the options for the target's own cluster.

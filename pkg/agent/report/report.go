@@ -68,6 +68,7 @@ func Status(deployment *fleet.BundleDeployment, facts Facts, now time.Time) *fle
 	setReady(current, facts, now)
 	setFacts(current, facts, now)
 	current.Status.Display = status.Display(current)
+	bound(&current.Status)
 	return &current.Status
 }
 

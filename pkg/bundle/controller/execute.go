@@ -66,6 +66,7 @@ func (p *pass) create(ctx context.Context, deployment *target.Deployment) error 
 		}
 		return fmt.Errorf("create deployment %s/%s: %w", deployment.Object.Namespace, deployment.Object.Name, err)
 	}
+	p.reconciler.Metrics.wrote("create")
 	p.reconciler.writes.wrote(p.bundle, object.Namespace, object.ResourceVersion, p.reconciler.Now())
 	return nil
 }
@@ -131,6 +132,7 @@ func (p *pass) update(ctx context.Context, deployment *target.Deployment) error 
 	if err := p.reconciler.Client.Patch(ctx, object, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("update deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
+	p.reconciler.Metrics.wrote("patch")
 	p.reconciler.writes.wrote(p.bundle, object.Namespace, object.ResourceVersion, p.reconciler.Now())
 	if before.Spec.ValuesHash != "" && deployment.Values == nil {
 		return p.reconciler.deleteValues(ctx, client.ObjectKeyFromObject(object), fleet.DeploymentValuesSecretType)
@@ -147,6 +149,7 @@ func (p *pass) delete(ctx context.Context, deployment *target.Deployment) error 
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
+	p.reconciler.Metrics.wrote("delete")
 	p.reconciler.writes.removed(p.bundle, object.Namespace, p.reconciler.Now())
 	if object.Spec.ValuesHash != "" {
 		return p.reconciler.deleteValues(ctx, client.ObjectKeyFromObject(object), fleet.DeploymentValuesSecretType)

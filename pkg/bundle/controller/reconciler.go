@@ -17,6 +17,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
@@ -24,6 +25,8 @@ import (
 type Rollups interface {
 	// Bundle returns what is counted; ok is false until all deployments were counted.
 	Bundle(namespace, name string) (rollup status.Rollup, ok bool)
+	// Telling asks whether numbers that are read afterwards may be told.
+	Telling(kind status.ParentKind, namespace, name string) feed.Telling
 	// Covers says that the given deployments, or newer versions of them, are counted.
 	Covers(deployments []fleet.BundleDeployment) bool
 }
@@ -44,6 +47,7 @@ type Reconciler struct {
 	validator *validation.Validator
 	writes    settled
 	values    valuesCache
+	interests interests
 	// valuesOfDeployments knows which Secrets of that type there are.
 	valuesOfDeployments client.Reader
 }
@@ -81,6 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// The verdicts wake the bundle up; until then a status would be of neither the old nor the new.
 		return reconcile.Result{RequeueAfter: min(cmp.Or(pass.again(r.Now()), validation.Patience), validation.Patience)}, nil
 	}
+	telling := r.Rollups.Telling(status.KindBundle, bundle.Namespace, bundle.Name)
 	rollup, counted := r.Rollups.Bundle(bundle.Namespace, bundle.Name)
 	switch {
 	case !counted:
@@ -90,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// It would speak of what was.
 		return reconcile.Result{RequeueAfter: behindRetry}, nil
 	}
-	if err := r.writeStatus(ctx, &bundle, observe(&bundle, pass, rollup, r.Now())); err != nil {
+	if err := r.tell(ctx, &bundle, observe(&bundle, pass, rollup, r.Now()), telling, pass.err != nil); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: pass.again(r.Now())}, retried(pass.err)
@@ -109,6 +114,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.values.drop(key)
 	r.writes.forget(key)
 	r.validator.Forget(key)
+	r.interests.forget(key)
 }
 
 // deploy gathers a snapshot, plans and executes.
@@ -130,10 +136,11 @@ func (r *Reconciler) plan(bundle *fleet.Bundle, snapshot target.Snapshot) (targe
 	if snapshot.Validate = r.validates(bundle); snapshot.Validate {
 		snapshot.Verdicts = r.validator.Known(key)
 	}
-	plan, err := target.NewPlan(snapshot)
+	known := r.interests.of(key)
+	plan, err := known.plan(snapshot, r.Metrics)
 	if err == nil && r.validator.Ask(key, snapshot.ManifestID, plan.Checks) {
 		snapshot.Verdicts = r.validator.Known(key)
-		return target.NewPlan(snapshot)
+		return known.plan(snapshot, r.Metrics)
 	}
 	return plan, err
 }
@@ -161,9 +168,15 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, bundle *fleet.Bundle) 
 	return true, nil
 }
 
-// writeStatus patches the status when it differs.
-func (r *Reconciler) writeStatus(ctx context.Context, bundle *fleet.Bundle, next fleet.BundleStatus) error {
+// tell writes the status when it differs. Numbers alone wait for their time; what answers an edit, and what
+// goes wrong, does not.
+func (r *Reconciler) tell(ctx context.Context, bundle *fleet.Bundle, next fleet.BundleStatus, telling feed.Telling, urgent bool) error {
 	if equality.Semantic.DeepEqual(bundle.Status, next) {
+		telling.Nothing()
+		return nil
+	}
+	urgent = urgent || bundle.Status.ObservedGeneration != next.ObservedGeneration
+	if may := telling.May(); !may && !urgent {
 		return nil
 	}
 	before := bundle.DeepCopy()

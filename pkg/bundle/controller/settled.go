@@ -52,6 +52,14 @@ func (s *settled) wrote(key types.NamespacedName, namespace, version string, now
 	delete(entry.deleted, namespace)
 }
 
+// isOwn says that version is the one that was written last.
+func (s *settled) isOwn(key types.NamespacedName, namespace, version string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	entry := s.bundles[key]
+	return entry != nil && version != "" && entry.versions[namespace] == version
+}
+
 // removed notes that a deployment of the bundle key was deleted.
 func (s *settled) removed(key types.NamespacedName, namespace string, now time.Time) {
 	s.mutex.Lock()

@@ -3,11 +3,9 @@ package controller
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -22,7 +20,6 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
 	"github.com/fairlead-dev/fairlead/pkg/content"
-	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 // nameIndex finds the Bundles of a name in all namespaces.
@@ -61,9 +58,9 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 		Named("bundle").
 		For(&fleet.Bundle{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletion()))).
-		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(r.bundlesNamed), builder.WithPredicates(specTouched())).
-		Watches(&fleet.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.bundlesReaching), builder.WithPredicates(clusterTouched())).
-		Watches(&fleet.ClusterGroup{}, handler.EnqueueRequestsFromMapFunc(r.bundlesReaching), builder.WithPredicates(predicate.Or(
+		Watches(&fleet.BundleDeployment{}, r.deploymentEvents()).
+		Watches(&fleet.Cluster{}, r.clusterEvents()).
+		Watches(&fleet.ClusterGroup{}, handler.EnqueueRequestsFromMapFunc(r.groupReaches), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&fleet.BundleNamespaceMapping{}, handler.EnqueueRequestsFromMapFunc(r.bundlesBeside)).
 		Watches(&fleet.Policy{}, handler.EnqueueRequestsFromMapFunc(r.bundlesBeside)).
@@ -104,45 +101,6 @@ func deletion() predicate.Predicate {
 	}}
 }
 
-// specTouched lets through changes of what the hub writes, and agents that miss values; what else agents
-// report arrives through the roll-up.
-func specTouched() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return true },
-		DeleteFunc: func(event.DeleteEvent) bool { return true },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return startsToWait(e) || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-				!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-		},
-	}
-}
-
-func startsToWait(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*fleet.BundleDeployment)
-	after, also := e.ObjectNew.(*fleet.BundleDeployment)
-	return ok && also && waitsForValues(after) && !waitsForValues(before)
-}
-
-// clusterTouched lets through what targeting and rollouts depend on. Heartbeats are not among it.
-func clusterTouched() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*fleet.Cluster)
-		after, also := e.ObjectNew.(*fleet.Cluster)
-		if !ok || !also {
-			return true
-		}
-		return !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
-			!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
-			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			before.Status.Namespace != after.Status.Namespace || before.Status.Phase != after.Status.Phase ||
-			kubernetesOf(before) != kubernetesOf(after) ||
-			before.Status.Scheduled != after.Status.Scheduled || before.Status.ActiveSchedule != after.Status.ActiveSchedule
-	}}
-}
-
-func kubernetesOf(cluster *fleet.Cluster) string { return target.InfoOf(cluster).KubernetesVersion }
-
 func bundleOf(_ context.Context, object client.Object) []reconcile.Request {
 	labels := object.GetLabels()
 	if labels[fleet.BundleLabel] == "" {
@@ -169,12 +127,6 @@ func (r *Reconciler) bundlesNamed(ctx context.Context, object client.Object) []r
 	return requests
 }
 
-// bundlesReaching lists the bundles that may reach the clusters of an object's namespace.
-func (r *Reconciler) bundlesReaching(ctx context.Context, object client.Object) []reconcile.Request {
-	requests := r.bundlesIn(ctx, object.GetNamespace())
-	return append(requests, r.bundlesMapped(ctx, object)...)
-}
-
 // bundlesBeside lists the bundles of an object's namespace.
 func (r *Reconciler) bundlesBeside(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.bundlesIn(ctx, object.GetNamespace())
@@ -182,21 +134,27 @@ func (r *Reconciler) bundlesBeside(ctx context.Context, object client.Object) []
 
 // bundlesMapped lists the bundles of all namespaces with a mapping: any of them may reach further.
 func (r *Reconciler) bundlesMapped(ctx context.Context, _ client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, namespace := range r.mappedNamespaces(ctx) {
+		requests = append(requests, r.bundlesIn(ctx, namespace)...)
+	}
+	return requests
+}
+
+// mappedNamespaces lists the namespaces with a mapping, each once.
+func (r *Reconciler) mappedNamespaces(ctx context.Context) []string {
 	var mappings fleet.BundleNamespaceMappingList
 	if err := r.Client.List(ctx, &mappings); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list bundlenamespacemappings")
 		return nil
 	}
-	seen := map[string]bool{}
-	var requests []reconcile.Request
+	var namespaces []string
 	for i := range mappings.Items {
-		namespace := mappings.Items[i].Namespace
-		if !seen[namespace] {
-			seen[namespace] = true
-			requests = append(requests, r.bundlesIn(ctx, namespace)...)
+		if namespace := mappings.Items[i].Namespace; !slices.Contains(namespaces, namespace) {
+			namespaces = append(namespaces, namespace)
 		}
 	}
-	return requests
+	return namespaces
 }
 
 func (r *Reconciler) bundlesIn(ctx context.Context, namespace string) []reconcile.Request {

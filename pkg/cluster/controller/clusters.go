@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -28,6 +29,9 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+	"github.com/fairlead-dev/fairlead/pkg/telemetry"
 )
 
 // clusters gives every Cluster its namespace and rights on the hub, follows its heartbeat, and is the
@@ -39,6 +43,7 @@ type clusters struct {
 	objects    keeper
 	joining    registrations
 	heartbeats *heartbeats
+	renewed    *prometheus.CounterVec
 	recorder   events.EventRecorder
 }
 
@@ -55,8 +60,13 @@ func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keep
 	if err != nil {
 		return fmt.Errorf("index clusters: %w", err)
 	}
+	renewed, err := telemetry.Counter(options.Registry, "fleet_cluster_heartbeats_total",
+		"Renewals of members' leases: noted, or news because the cluster's status is another one with them.", "result")
+	if err != nil {
+		return err
+	}
 	r := &clusters{
-		options: options, client: mgr.GetClient(), live: mgr.GetAPIReader(), objects: objects, joining: joining,
+		renewed: renewed, options: options, client: mgr.GetClient(), live: mgr.GetAPIReader(), objects: objects, joining: joining,
 		heartbeats: newHeartbeats(options.Now), recorder: mgr.GetEventRecorder("fleet-cluster"),
 	}
 	byNamespace := func(ctx context.Context, o client.Object) []reconcile.Request {
@@ -68,13 +78,11 @@ func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keep
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Workers}).
 		WatchesRawSource(source.Kind(own.GetCache(), &corev1.Namespace{}, handler.TypedEnqueueRequestsFromMapFunc(ownerByAnnotation))).
 		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(byNamespace))).
-		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &coordinationv1.Lease{}, newPace(options.Now).handler(byNamespace))).
+		WatchesRawSource(source.Kind(own.GetCache(), &coordinationv1.Lease{}, r.renewals())).
+		WatchesRawSource(source.Func(r.heartbeats.watch)).
 		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(byNamespace), builder.WithPredicates(onlyDepartures()))
 	if options.RollupEvents != nil {
-		build = build.WatchesRawSource(source.Channel(options.RollupEvents, newPace(options.Now).handler(
-			func(_ context.Context, o client.Object) []reconcile.Request {
-				return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
-			})))
+		build = build.WatchesRawSource(options.RollupEvents)
 	}
 	return build.Complete(r)
 }
@@ -120,7 +128,7 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 	var stored fleet.Cluster
 	if err := r.client.Get(ctx, request.NamespacedName, &stored); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.heartbeats.forget(names.ClusterNamespace(request.Namespace, request.Name))
+			r.heartbeats.forget(request)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -134,15 +142,39 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if fault.ClassOf(problem) == fault.Transient {
 		return reconcile.Result{}, problem
 	}
+	telling := r.telling(request)
 	snapshot, err := r.gather(ctx, &stored, problem)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	wanted := cluster.Status(snapshot)
-	if err := r.write(ctx, &stored, wanted); err != nil {
+	if err := r.tell(ctx, &stored, snapshot, wanted, telling); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: cluster.NextLook(wanted.Phase, snapshot.Heartbeat, snapshot.Now)}, nil
+	r.heartbeats.look(request, wanted.Phase, snapshot.Heartbeat)
+	return reconcile.Result{}, nil
+}
+
+func (r *clusters) telling(request reconcile.Request) feed.Telling {
+	if r.options.Rollups == nil {
+		return feed.Telling{}
+	}
+	return r.options.Rollups.Telling(status.KindCluster, request.Namespace, request.Name)
+}
+
+// tell writes the status where it differs. Numbers alone wait for their time: every bundle that changes
+// changes them on all clusters.
+func (r *clusters) tell(ctx context.Context, stored *fleet.Cluster, snapshot cluster.Snapshot, wanted fleet.ClusterStatus, telling feed.Telling) error {
+	if equality.Semantic.DeepEqual(stored.Status, wanted) {
+		telling.Nothing()
+		return nil
+	}
+	snapshot.Rollup = nil
+	numbersOnly := equality.Semantic.DeepEqual(stored.Status, cluster.Status(snapshot))
+	if may := telling.May(); numbersOnly && !may {
+		return nil
+	}
+	return r.write(ctx, stored, wanted)
 }
 
 // mark puts our finalizer and the labels that every Cluster needs on it, before anything is made that
@@ -197,28 +229,32 @@ func (r *clusters) keepLease(ctx context.Context, namespace string) error {
 }
 
 func (r *clusters) gather(ctx context.Context, stored *fleet.Cluster, problem error) (cluster.Snapshot, error) {
-	snapshot := cluster.Snapshot{
-		Cluster: stored, Problem: problem, Now: r.options.Now(), LastSeenEvery: r.options.LastSeenEvery,
-	}
-	if problem == nil {
-		snapshot.Namespace = cluster.Namespace(stored).Name
-	}
 	lease, err := r.lease(ctx, cluster.ReadyNamespace(stored))
 	if err != nil {
-		return snapshot, err
+		return cluster.Snapshot{}, err
 	}
-	if lease != nil && lease.Spec.RenewTime != nil { // else no agent has written it yet
-		report := cluster.ReportOf(lease.Annotations)
-		snapshot.Report = &report
-	}
-	snapshot.Heartbeat = r.heartbeats.observe(stored, lease)
-	snapshot.Now = r.options.Now() // not before the heartbeat
+	snapshot := r.snapshot(stored, problem, lease)
 	if r.options.Rollups != nil {
 		if rollup, ok := r.options.Rollups.Cluster(stored.Namespace, stored.Name); ok {
 			snapshot.Rollup = &rollup
 		}
 	}
 	return snapshot, nil
+}
+
+// snapshot holds what a cluster's status depends on but for its deployments.
+func (r *clusters) snapshot(stored *fleet.Cluster, problem error, lease *coordinationv1.Lease) cluster.Snapshot {
+	snapshot := cluster.Snapshot{Cluster: stored, Problem: problem, LastSeenEvery: r.options.LastSeenEvery}
+	if problem == nil {
+		snapshot.Namespace = cluster.Namespace(stored).Name
+	}
+	if lease != nil && lease.Spec.RenewTime != nil { // else no agent has written it yet
+		report := cluster.ReportOf(lease.Annotations)
+		snapshot.Report = &report
+	}
+	snapshot.Heartbeat = r.heartbeats.observe(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(stored)}, stored, lease)
+	snapshot.Now = r.options.Now() // not before the heartbeat
+	return snapshot
 }
 
 func (r *clusters) lease(ctx context.Context, namespace string) (*coordinationv1.Lease, error) {
@@ -236,12 +272,9 @@ func (r *clusters) lease(ctx context.Context, namespace string) (*coordinationv1
 	return &lease, nil
 }
 
-// write patches the status where it differs. Only fields that change are in the patch, so that what an
+// write patches the status. Only fields that change are in the patch, so that what an
 // upstream agent writes meanwhile stays.
 func (r *clusters) write(ctx context.Context, stored *fleet.Cluster, wanted fleet.ClusterStatus) error {
-	if equality.Semantic.DeepEqual(stored.Status, wanted) {
-		return nil
-	}
 	before := stored.DeepCopy()
 	stored.Status = wanted
 	if err := r.client.Status().Patch(ctx, stored, client.MergeFrom(before)); err != nil {

@@ -14,9 +14,9 @@ import (
 )
 
 // paceEvery is how often a parent is worked on at most while its parts change.
-const paceEvery = time.Second
+const paceEvery = time.Second / 2
 
-// pace lets the first change of a parent through at once and then one a second, so that a wave of
+// pace lets the first change of a parent through at once and then one each half second, so that a wave of
 // changes below costs few writes above.
 type pace struct {
 	now func() time.Time

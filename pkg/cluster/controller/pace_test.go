@@ -12,17 +12,16 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
-	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func TestPaceLetsOneASecondThrough(t *testing.T) {
+func TestPaceLetsOneAHalfSecondThrough(t *testing.T) {
 	now := noon
 	p := newPace(func() time.Time { return now })
 	group := reconcile.Request{NamespacedName: types.NamespacedName{Name: "g"}}
 	for _, step := range []struct{ at, want time.Duration }{
-		{0, 0}, {100, 900}, {900, 100}, {1000, 1000}, {1999, 1}, {2500, 500}, {9000, 0}, {9500, 500},
+		{0, 0}, {100, 400}, {400, 100}, {500, 500}, {999, 1}, {1250, 250}, {9000, 0}, {9250, 250},
 	} {
 		now = noon.Add(step.at * time.Millisecond)
 		if got := p.delay(group); got != step.want*time.Millisecond {
@@ -46,6 +45,10 @@ func TestPaceForgets(t *testing.T) {
 	}
 }
 
+func keyOf(c *fleet.Cluster) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: c.Namespace, Name: c.Name}}
+}
+
 func lease(renewed time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: renewed}, LeaseDurationSeconds: ptr.To(int32(10))}}
 }
@@ -56,18 +59,18 @@ func TestObserveGoesByTheHubsClock(t *testing.T) {
 	pending := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "a"}}
 	wrong := noon.AddDate(-1, 0, 0) // the member's clock is a year late
 
-	first := h.observe(pending, lease(wrong))
+	first := h.observe(keyOf(pending), pending, lease(wrong))
 	now = now.Add(time.Minute)
-	same := h.observe(pending, lease(wrong))
-	renewed := h.observe(pending, lease(wrong.Add(time.Minute)))
-	lost := h.observe(pending, nil)
-	h.forget(names.ClusterNamespace("ws", "a"))
+	same := h.observe(keyOf(pending), pending, lease(wrong))
+	renewed := h.observe(keyOf(pending), pending, lease(wrong.Add(time.Minute)))
+	lost := h.observe(keyOf(pending), pending, nil)
+	h.forget(keyOf(pending))
 	for name, c := range map[string]struct{ got, want cluster.Heartbeat }{
 		"first":                 {first, cluster.Heartbeat{Seen: noon, Interval: 10 * time.Second, Fresh: 1}},
 		"not renewed":           {same, first},
 		"renewed late":          {renewed, cluster.Heartbeat{Seen: noon.Add(time.Minute), Interval: 10 * time.Second, Fresh: 1}},
 		"the lease was deleted": {lost, renewed},
-		"forgotten":             {h.observe(pending, nil), cluster.Heartbeat{}},
+		"forgotten":             {h.observe(keyOf(pending), pending, nil), cluster.Heartbeat{}},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, c.got, c.want)
@@ -79,11 +82,46 @@ func TestObserveAfterAStart(t *testing.T) {
 	h := newHeartbeats(func() time.Time { return noon })
 	seen := metav1.NewTime(noon.Add(-time.Hour))
 	known := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: fleet.ClusterStatus{Agent: fleet.AgentStatus{LastSeen: seen}}}
-	if got, want := h.observe(known, lease(noon)), cluster.FirstSight(noon, 10*time.Second); got != want {
+	if got, want := h.observe(keyOf(known), known, lease(noon)), cluster.FirstSight(noon, 10*time.Second); got != want {
 		t.Errorf("found a lease: %+v, want %+v", got, want)
 	}
 	upstream := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "u"}, Status: fleet.ClusterStatus{Agent: fleet.AgentStatus{LastSeen: seen}}}
-	if got := h.observe(upstream, nil); got.Interval != cluster.LegacyInterval || !got.Seen.Equal(seen.Time) {
+	if got := h.observe(keyOf(upstream), upstream, nil); got.Interval != cluster.LegacyInterval || !got.Seen.Equal(seen.Time) {
 		t.Errorf("upstream's agent: %+v", got)
+	}
+}
+
+// Only a cluster that is not heard of is looked at again, once, and when it is late.
+func TestOnlyTheSilentAreLate(t *testing.T) {
+	now := noon
+	h := newHeartbeats(func() time.Time { return now })
+	silent := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "silent"}}
+	alive := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "alive"}}
+	for _, c := range []*fleet.Cluster{silent, alive} {
+		h.look(keyOf(c), fleet.ClusterReady, h.observe(keyOf(c), c, lease(now)))
+	}
+	if late, next := h.late(); len(late) > 0 || next != 30*time.Second {
+		t.Fatalf("at once: %v, next in %s", late, next)
+	}
+	now = noon.Add(20 * time.Second)
+	h.observe(keyOf(alive), alive, lease(now))
+	now = noon.Add(30 * time.Second)
+	late, next := h.late()
+	if len(late) != 1 || late[0] != keyOf(silent) || next != 20*time.Second {
+		t.Fatalf("after 30 s: %v, next in %s", late, next)
+	}
+	if late, _ := h.late(); len(late) > 0 {
+		t.Errorf("%v twice", late)
+	}
+	h.look(keyOf(silent), fleet.ClusterNotReady, cluster.Heartbeat{})
+	now = noon.Add(40 * time.Second)
+	h.observe(keyOf(alive), alive, lease(now))
+	if late, next := h.late(); len(late) > 0 || next != 30*time.Second {
+		t.Errorf("after a look: %v, next in %s", late, next)
+	}
+	h.forget(keyOf(alive))
+	now = noon.Add(5 * time.Minute)
+	if late, _ := h.late(); len(late) != 1 || late[0] != keyOf(silent) {
+		t.Errorf("after five minutes: %v", late)
 	}
 }

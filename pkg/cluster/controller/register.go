@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,13 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/controller/registrar"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
 
 // Rollups tells the state of all deployments on a cluster.
@@ -31,6 +33,8 @@ type Rollups interface {
 	// Cluster returns the roll-up of a Cluster by its namespace and name; ok is false while the
 	// deployments are not all counted yet, as after a start.
 	Cluster(namespace, name string) (rollup status.Rollup, ok bool)
+	// Telling asks whether a roll-up that is read afterwards may be told.
+	Telling(kind status.ParentKind, namespace, name string) feed.Telling
 }
 
 // Options of the controllers. The zero value of every field is usable.
@@ -39,10 +43,12 @@ type Options struct {
 	SystemNamespace string
 	// Rollups may be nil: then clusters keep the numbers they have.
 	Rollups Rollups
-	// RollupEvents name Clusters (namespace and name suffice) whose roll-up has changed.
-	RollupEvents <-chan event.GenericEvent
+	// RollupEvents wakes up Clusters whose roll-up has changed; nil for none.
+	RollupEvents source.Source
 	// Workers is how many objects of a kind are worked on at a time; 4 if 0.
 	Workers int
+	// Registry gets the metrics; nil for none.
+	Registry prometheus.Registerer
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 	// LastSeenEvery is how often a healthy cluster's last-seen time is written; with 0 it is written only

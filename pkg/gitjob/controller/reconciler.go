@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/store"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
 
@@ -34,8 +35,8 @@ type Git interface {
 type Rollups interface {
 	// GitRepo returns what is counted from deployments; ok is false until all were counted.
 	GitRepo(namespace, name string) (repo feed.Repo, ok bool)
-	// GitRepoDelay is how long a GitRepo has to wait for its next pass, so that changes are taken together.
-	GitRepoDelay(namespace, name string) time.Duration
+	// Changed wakes an object up, soon or together with what changes at its deployments.
+	Changed(kind status.ParentKind, namespace, name string)
 }
 
 // Reconciler follows GitRepos. All fields but the private ones must be set.

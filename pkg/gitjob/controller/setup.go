@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -85,24 +84,23 @@ func sameReadiness(a, b *fleet.Bundle) bool {
 
 // reposOfBundles wakes the GitRepos of Bundles up: at once for the first event, then for many together.
 func (r *Reconciler) reposOfBundles() handler.EventHandler {
-	wake := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	wake := func(object client.Object) {
 		if name := object.GetLabels()[fleet.RepoLabel]; name != "" {
-			key := types.NamespacedName{Namespace: object.GetNamespace(), Name: name}
-			queue.AddAfter(reconcile.Request{NamespacedName: key}, r.Rollups.GitRepoDelay(key.Namespace, key.Name))
+			r.Rollups.Changed(status.KindGitRepo, object.GetNamespace(), name)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.Object, queue)
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.Object)
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.ObjectNew, queue)
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.ObjectNew)
 			if e.ObjectOld.GetLabels()[fleet.RepoLabel] != e.ObjectNew.GetLabels()[fleet.RepoLabel] {
-				wake(e.ObjectOld, queue) // the one that lost it
+				wake(e.ObjectOld) // the one that lost it
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.Object, queue)
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.Object)
 		},
 	}
 }

@@ -1,17 +1,17 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
 
@@ -65,34 +65,27 @@ func TestBundleEvents(t *testing.T) {
 	}
 }
 
-// once is a Rollups that lets the first notification through at once.
-type once struct{ asked map[string]int }
+// wakes is a Rollups that notes which GitRepos are woken up.
+type wakes struct{ woken *[]string }
 
-func (o once) GitRepo(string, string) (feed.Repo, bool) { return feed.Repo{}, false }
+func (w wakes) GitRepo(string, string) (feed.Repo, bool) { return feed.Repo{}, false }
 
-func (o once) GitRepoDelay(namespace, name string) time.Duration {
-	o.asked[namespace+"/"+name]++
-	return time.Duration(o.asked[namespace+"/"+name]-1) * time.Hour
+func (w wakes) Changed(kind status.ParentKind, namespace, name string) {
+	*w.woken = append(*w.woken, string(kind)+" "+namespace+"/"+name)
 }
 
 func TestBundlesWakeTheirGitRepos(t *testing.T) {
-	r := &Reconciler{Rollups: once{map[string]int{}}}
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer queue.ShutDown()
+	var woken []string
+	r := &Reconciler{Rollups: wakes{&woken}}
 	one := want(t, "one", "a").bundle
 	moved := one.DeepCopy()
 	moved.Labels[fleet.RepoLabel] = "other"
 	wake := r.reposOfBundles()
-	wake.Create(t.Context(), event.CreateEvent{Object: &fleet.Bundle{}}, queue)
-	wake.Create(t.Context(), event.CreateEvent{Object: one}, queue)
-	wake.Delete(t.Context(), event.DeleteEvent{Object: one}, queue)
-	wake.Update(t.Context(), event.UpdateEvent{ObjectOld: one, ObjectNew: moved}, queue)
-	var woken []string
-	for queue.Len() > 0 {
-		request, _ := queue.Get()
-		woken = append(woken, request.String())
-	}
-	if len(woken) != 2 || woken[0] != "ws/shop" || woken[1] != "ws/other" {
-		t.Errorf("woken at once: %v", woken)
+	wake.Create(t.Context(), event.CreateEvent{Object: &fleet.Bundle{}}, nil)
+	wake.Create(t.Context(), event.CreateEvent{Object: one}, nil)
+	wake.Delete(t.Context(), event.DeleteEvent{Object: one}, nil)
+	wake.Update(t.Context(), event.UpdateEvent{ObjectOld: one, ObjectNew: moved}, nil)
+	if got, want := strings.Join(woken, " "), "GitRepo ws/shop GitRepo ws/shop GitRepo ws/other GitRepo ws/shop"; got != want {
+		t.Errorf("woken up: %s, want %s", got, want)
 	}
 }

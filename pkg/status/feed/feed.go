@@ -8,23 +8,26 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/telemetry"
 )
 
 // Feed is the roll-up of a hub. Make one with New and add it to the manager.
 type Feed struct {
 	informers cache.Informers
-	pace      *pace
+	calm      *calm
+	tellings  *prometheus.CounterVec
+	// stirred wakes up the loop that wakes up controllers.
+	stirred chan struct{}
 
 	mutex  sync.Mutex
 	index  *status.Index
@@ -32,22 +35,27 @@ type Feed struct {
 	// generations of the deployments that are counted.
 	generations map[status.Ref]int64
 	// early are the parents of what came before everything was delivered.
-	early    map[status.Parent]bool
-	queues   map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]
-	clusters chan event.GenericEvent
+	early  map[status.Parent]bool
+	queues map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// New returns a feed that lets an object's controller know at most once an interval.
-func New(informers cache.Informers, interval time.Duration, now func() time.Time) *Feed {
+// New returns a feed whose metrics go to a registry, nil for none.
+func New(informers cache.Informers, registry prometheus.Registerer, now func() time.Time) (*Feed, error) {
+	tellings, err := telemetry.Counter(registry, "fleet_rollup_tellings_total",
+		"Times that the numbers of an object's deployments differed from its status: told, or held because more changes come.", "kind", "result")
+	if err != nil {
+		return nil, err
+	}
 	return &Feed{
 		informers:   informers,
-		pace:        newPace(interval, now),
+		tellings:    tellings,
+		calm:        newCalm(now),
+		stirred:     make(chan struct{}, 1),
 		index:       status.NewIndex(),
 		generations: map[status.Ref]int64{},
 		early:       map[status.Parent]bool{},
 		queues:      map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
-		clusters:    make(chan event.GenericEvent, 1024),
-	}
+	}, nil
 }
 
 // Source delivers the objects of a kind whose numbers changed; one controller may use it.
@@ -60,9 +68,6 @@ func (f *Feed) Source(kind status.ParentKind) source.Source {
 	})
 }
 
-// Clusters delivers the Clusters (namespace and name only) whose numbers changed.
-func (f *Feed) Clusters() <-chan event.GenericEvent { return f.clusters }
-
 // Start counts until the context ends.
 func (f *Feed) Start(ctx context.Context) error {
 	informer, err := f.informers.GetInformer(ctx, &fleet.BundleDeployment{})
@@ -70,9 +75,9 @@ func (f *Feed) Start(ctx context.Context) error {
 		return fmt.Errorf("watch bundledeployments: %w", err)
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { f.changed(ctx, object) },
-		UpdateFunc: func(_, object any) { f.changed(ctx, object) },
-		DeleteFunc: func(object any) { f.deleted(ctx, object) },
+		AddFunc:    f.changed,
+		UpdateFunc: func(_, object any) { f.changed(object) },
+		DeleteFunc: f.deleted,
 	})
 	if err != nil {
 		return fmt.Errorf("watch bundledeployments: %w", err)
@@ -80,39 +85,39 @@ func (f *Feed) Start(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 		return nil
 	}
-	f.open(ctx)
-	<-ctx.Done()
+	f.open()
+	f.wake(ctx)
 	return nil
 }
 
 // open gives the numbers out from now on and lets every controller know of all it has.
-func (f *Feed) open(ctx context.Context) {
+func (f *Feed) open() {
 	f.mutex.Lock()
 	f.synced = true
 	all := slices.Collect(maps.Keys(f.early))
 	f.early = nil
 	f.mutex.Unlock()
-	f.notify(ctx, all)
+	f.announce(all)
 }
 
-func (f *Feed) changed(ctx context.Context, object any) {
+func (f *Feed) changed(object any) {
 	deployment, ok := object.(*fleet.BundleDeployment)
 	if !ok {
 		return
 	}
 	key, record := keyOf(deployment), status.Trim(deployment)
-	f.count(ctx, func(index *status.Index) []status.Parent {
+	f.count(func(index *status.Index) []status.Parent {
 		f.generations[key] = deployment.Generation
 		return index.Set(key, record)
 	})
 }
 
-func (f *Feed) deleted(ctx context.Context, object any) {
+func (f *Feed) deleted(object any) {
 	key, ok := deletedKey(object)
 	if !ok {
 		return
 	}
-	f.count(ctx, func(index *status.Index) []status.Parent {
+	f.count(func(index *status.Index) []status.Parent {
 		delete(f.generations, key)
 		return index.Delete(key)
 	})
@@ -131,7 +136,7 @@ func deletedKey(object any) (status.Ref, bool) {
 }
 
 // count changes the index and lets the affected controllers know, later if not everything is counted yet.
-func (f *Feed) count(ctx context.Context, change func(*status.Index) []status.Parent) {
+func (f *Feed) count(change func(*status.Index) []status.Parent) {
 	f.mutex.Lock()
 	affected := change(f.index)
 	if !f.synced {
@@ -141,42 +146,106 @@ func (f *Feed) count(ctx context.Context, change func(*status.Index) []status.Pa
 		affected = nil
 	}
 	f.mutex.Unlock()
-	f.notify(ctx, affected)
+	f.announce(affected)
 }
 
 func keyOf(deployment *fleet.BundleDeployment) status.Ref {
 	return status.Ref{Namespace: deployment.Namespace, Name: deployment.Name}
 }
 
-func (f *Feed) notify(ctx context.Context, parents []status.Parent) {
-	for _, parent := range parents {
-		if parent.Kind == status.KindCluster {
-			f.notifyCluster(ctx, parent)
-			continue
-		}
-		f.mutex.Lock()
-		queue := f.queues[parent.Kind]
-		f.mutex.Unlock()
-		if queue == nil {
-			continue
-		}
-		key := types.NamespacedName{Namespace: parent.Namespace, Name: parent.Name}
-		queue.AddAfter(reconcile.Request{NamespacedName: key}, f.pace.delay(parent))
+// announce lets parents be woken up in their time.
+func (f *Feed) announce(parents []status.Parent) {
+	if len(parents) == 0 {
+		return
 	}
+	f.calm.changed(parents...)
+	f.stir()
 }
 
-func (f *Feed) notifyCluster(ctx context.Context, parent status.Parent) {
-	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name}}
+func (f *Feed) stir() {
 	select {
-	case f.clusters <- event.GenericEvent{Object: cluster}:
-	case <-ctx.Done():
+	case f.stirred <- struct{}{}:
+	default: // the loop will look anyway
 	}
 }
 
-// GitRepoDelay is how long a notification of a GitRepo has to wait that comes from elsewhere, so that both
-// ways together wake its controller up at most once an interval.
-func (f *Feed) GitRepoDelay(namespace, name string) time.Duration {
-	return f.pace.delay(status.Parent{Kind: status.KindGitRepo, Ref: status.Ref{Namespace: namespace, Name: name}})
+// wake wakes up the controllers of what is due until the context ends.
+func (f *Feed) wake(ctx context.Context) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C: // a grain has passed
+		}
+		due, next := f.calm.ready()
+		for _, parent := range due {
+			f.enqueue(parent)
+		}
+		later := time.NewTimer(next)
+		if next == 0 {
+			later.Stop()
+		}
+		select {
+		case <-ctx.Done():
+		case <-f.stirred:
+		case <-later.C:
+		}
+		later.Stop()
+		pause.Reset(grain)
+	}
+}
+
+func (f *Feed) enqueue(parent status.Parent) {
+	f.mutex.Lock()
+	queue := f.queues[parent.Kind]
+	f.mutex.Unlock()
+	if queue != nil {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: parent.Namespace, Name: parent.Name}})
+	}
+}
+
+// Changed lets a parent be woken up in its time for a change that is not one of its deployments, so that
+// both together wake it up once.
+func (f *Feed) Changed(kind status.ParentKind, namespace, name string) {
+	f.announce([]status.Parent{{Kind: kind, Ref: status.Ref{Namespace: namespace, Name: name}}})
+}
+
+// Telling is the question whether a parent's status may be written. Ask for it before its numbers are read.
+// The zero value allows everything.
+type Telling struct {
+	feed   *Feed
+	parent status.Parent
+	mark   int64
+}
+
+// Telling returns the question for a parent.
+func (f *Feed) Telling(kind status.ParentKind, namespace, name string) Telling {
+	parent := status.Parent{Kind: kind, Ref: status.Ref{Namespace: namespace, Name: name}}
+	return Telling{feed: f, parent: parent, mark: f.calm.mark(parent)}
+}
+
+// May says that the numbers may be told now, and takes note that they are. When they may not, the parent's
+// controller will be woken up for them.
+func (t Telling) May() bool {
+	if t.feed == nil {
+		return true
+	}
+	may, result := t.feed.calm.tell(t.parent, t.mark), "told"
+	if !may {
+		result = "held"
+		t.feed.stir()
+	}
+	t.feed.tellings.WithLabelValues(string(t.parent.Kind), result).Inc()
+	return may
+}
+
+// Nothing takes note that the status says already what there is to say.
+func (t Telling) Nothing() {
+	if t.feed != nil {
+		t.feed.calm.rest(t.parent, t.mark)
+	}
 }
 
 // Bundle returns the roll-up of a Bundle's deployments; ok is false until everything is counted.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +20,11 @@ import (
 )
 
 func newFeed() *Feed {
-	return New(nil, time.Second, func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) })
+	made, err := New(nil, nil, func() time.Time { return begin })
+	if err != nil {
+		panic(err) // it has no registry that could refuse
+	}
+	return made
 }
 
 func deployment(cluster, bundle int, generation int64, ready bool) *fleet.BundleDeployment {
@@ -37,43 +43,28 @@ func deployment(cluster, bundle int, generation int64, ready bool) *fleet.Bundle
 	return made
 }
 
-// queueOf starts a kind's source with a queue of its own.
-func queueOf(t *testing.T, f *Feed, kind status.ParentKind) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	t.Helper()
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	t.Cleanup(queue.ShutDown)
-	if err := f.Source(kind).Start(t.Context(), queue); err != nil {
-		t.Fatal(err)
+// changedIn returns, by kind, how many parents wait to be told, and lets them rest.
+func changedIn(f *Feed) map[status.ParentKind]int {
+	counts := map[status.ParentKind]int{}
+	for parent := range f.calm.pending {
+		counts[parent.Kind]++
+		f.calm.rest(parent, f.calm.mark(parent))
 	}
-	return queue
-}
-
-// drain keeps the channel of clusters empty and returns what came through it when asked.
-func drain(f *Feed) map[string]bool {
-	found := map[string]bool{}
-	for {
-		select {
-		case e := <-f.Clusters():
-			found[e.Object.GetName()] = true
-		default:
-			return found
-		}
-	}
+	return counts
 }
 
 func TestNothingBeforeEverythingIsCounted(t *testing.T) {
 	f := newFeed()
-	bundles, repos := queueOf(t, f, status.KindBundle), queueOf(t, f, status.KindGitRepo)
 	for i := range 3 {
-		f.changed(t.Context(), deployment(i, 1, 1, true))
+		f.changed(deployment(i, 1, 1, true))
 	}
 	_, bundle := f.Bundle("ws", "b1")
 	_, cluster := f.Cluster("ws", "c1")
 	_, repo := f.GitRepo("ws", "r1")
-	if bundle || cluster || repo || bundles.Len()+repos.Len()+len(f.clusters) > 0 {
+	if bundle || cluster || repo || len(changedIn(f)) > 0 {
 		t.Fatal("numbers are given out or announced too early")
 	}
-	f.open(t.Context())
+	f.open()
 	rollup, ok := f.Bundle("ws", "b1")
 	if !ok || rollup.Summary.Ready != 3 || rollup.Summary.DesiredReady != 3 {
 		t.Errorf("bundle: %+v, %v", rollup.Summary, ok)
@@ -81,8 +72,8 @@ func TestNothingBeforeEverythingIsCounted(t *testing.T) {
 	if repo, ok := f.GitRepo("ws", "r1"); !ok || repo.Rollup.Clusters != 3 {
 		t.Errorf("repo: %+v, %v", repo.Rollup, ok)
 	}
-	if bundles.Len() != 1 || repos.Len() != 1 || len(drain(f)) != 3 {
-		t.Error("not everybody is told of what came early")
+	if got := changedIn(f); got[status.KindBundle] != 1 || got[status.KindGitRepo] != 1 || got[status.KindCluster] != 3 {
+		t.Errorf("told of what came early: %v", got)
 	}
 	if unknown, ok := f.Bundle("ws", "nobody"); !ok || unknown.Summary.DesiredReady != 0 {
 		t.Errorf("unknown bundle: %+v, %v", unknown, ok)
@@ -98,27 +89,26 @@ func TestFeedEqualsRecomputation(t *testing.T) {
 		opening := random.IntN(80)
 		for step := range 80 {
 			if step == opening {
-				f.open(t.Context())
+				f.open()
 			}
 			object := deployment(random.IntN(4), random.IntN(4), int64(step), random.IntN(2) == 0)
 			key := keyOf(object)
 			switch random.IntN(4) {
 			case 0:
-				f.deleted(t.Context(), object)
+				f.deleted(object)
 				delete(left, key)
 			case 1:
-				f.deleted(t.Context(), toolscache.DeletedFinalStateUnknown{Key: key.String(), Obj: nil})
+				f.deleted(toolscache.DeletedFinalStateUnknown{Key: key.String(), Obj: nil})
 				delete(left, key)
 			default:
-				f.changed(t.Context(), object)
+				f.changed(object)
 				left[key] = object
 			}
-			drain(f)
 		}
 		fresh := newFeed()
-		fresh.open(t.Context())
+		fresh.open()
 		for _, object := range left {
-			fresh.changed(t.Context(), object)
+			fresh.changed(object)
 		}
 		for i := range 4 {
 			for name, ask := range map[string]func(*Feed) any{
@@ -139,7 +129,7 @@ func TestFeedEqualsRecomputation(t *testing.T) {
 
 func TestCovers(t *testing.T) {
 	f := newFeed()
-	f.changed(t.Context(), deployment(1, 1, 5, true))
+	f.changed(deployment(1, 1, 5, true))
 	for name, test := range map[string]struct {
 		asked []fleet.BundleDeployment
 		want  bool
@@ -156,7 +146,7 @@ func TestCovers(t *testing.T) {
 			}
 		})
 	}
-	f.deleted(t.Context(), deployment(1, 1, 5, true))
+	f.deleted(deployment(1, 1, 5, true))
 	if f.Covers([]fleet.BundleDeployment{*deployment(1, 1, 5, true)}) {
 		t.Error("a deployment that is gone is counted")
 	}
@@ -164,33 +154,61 @@ func TestCovers(t *testing.T) {
 
 func TestNobodyIsToldOfWhatDoesNotCount(t *testing.T) {
 	f := newFeed()
-	bundles := queueOf(t, f, status.KindBundle)
-	f.open(t.Context())
-	f.changed(t.Context(), deployment(1, 1, 1, true))
-	if bundles.Len() != 1 || !drain(f)["c1"] {
-		t.Fatal("a new deployment is not told")
+	f.open()
+	f.changed(deployment(1, 1, 1, true))
+	if got := changedIn(f); got[status.KindBundle] != 1 || got[status.KindCluster] != 1 {
+		t.Fatalf("told of a new deployment: %v", got)
 	}
 	again := deployment(1, 1, 2, true)
 	again.ResourceVersion = "77"
-	f.changed(t.Context(), again)
-	f.changed(t.Context(), &fleet.Bundle{})
-	f.deleted(t.Context(), &fleet.Bundle{})
-	f.deleted(t.Context(), toolscache.DeletedFinalStateUnknown{Key: "a/b/c"})
-	if len(drain(f)) != 0 {
-		t.Error("events without meaning are told")
+	f.changed(again)
+	f.changed(&fleet.Bundle{})
+	f.deleted(&fleet.Bundle{})
+	f.deleted(toolscache.DeletedFinalStateUnknown{Key: "a/b/c"})
+	if got := changedIn(f); len(got) != 0 {
+		t.Errorf("events without meaning are told: %v", got)
 	}
 }
 
-// With nobody listening a feed stops at the end of its context and not before.
-func TestNotifyingEndsWithTheContext(t *testing.T) {
-	f := newFeed()
-	f.open(t.Context())
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for i := range cap(f.clusters) + 10 {
-		f.changed(ctx, deployment(i, 1, 1, true))
-	}
-	if rollup, _ := f.Bundle("ws", "b1"); rollup.Summary.Ready != cap(f.clusters)+10 {
-		t.Errorf("counted %d", rollup.Summary.Ready)
-	}
+// A change wakes up the controllers of its parents, each in its time, until the context ends.
+func TestControllersAreWokenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := New(nil, nil, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queues := map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]{}
+		for _, kind := range []status.ParentKind{status.KindBundle, status.KindGitRepo, status.KindCluster} {
+			queues[kind] = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer queues[kind].ShutDown()
+			if err := f.Source(kind).Start(t.Context(), queues[kind]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var loop sync.WaitGroup
+		loop.Go(func() { f.wake(ctx) })
+		f.open()
+		f.changed(deployment(1, 1, 1, true))
+		f.Changed(status.KindGitRepo, "ws", "other")
+		for _, step := range []struct {
+			after                  time.Duration
+			bundle, repos, cluster int
+		}{{100 * time.Millisecond, 1, 2, 0}, {time.Second, 1, 2, 1}} {
+			time.Sleep(step.after)
+			synctest.Wait()
+			if b, r, c := queues[status.KindBundle].Len(), queues[status.KindGitRepo].Len(), queues[status.KindCluster].Len(); b != step.bundle || r != step.repos || c != step.cluster {
+				t.Errorf("%s later: %d bundles, %d repos, %d clusters are woken up", step.after, b, r, c)
+			}
+		}
+		telling := f.Telling(status.KindBundle, "ws", "b1")
+		if !telling.May() || telling.May() {
+			t.Error("a bundle is told twice in a second, or never")
+		}
+		if none := (Telling{}); !none.May() {
+			t.Error("without a feed nothing is told")
+		}
+		cancel()
+		loop.Wait()
+	})
 }

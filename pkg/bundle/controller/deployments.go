@@ -1,0 +1,91 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+)
+
+// deploymentPause is how long a bundle waits after a change of one of its deployments, so that those that
+// change together are looked at together.
+const deploymentPause = 100 * time.Millisecond
+
+// deploymentEvents wakes bundles up for what somebody else did to their deployments, and for agents that
+// miss values. What agents report otherwise arrives through the roll-up, but for a bundle whose clusters wait
+// for others: its rollout goes on.
+func (r *Reconciler) deploymentEvents() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue requests) {
+			if !r.isOwn(e.Object) {
+				r.wakeNamed(ctx, queue, 0, e.Object)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue requests) {
+			switch {
+			case specTouched(e):
+				if !r.isOwn(e.ObjectNew) {
+					r.wakeNamed(ctx, queue, 0, e.ObjectOld, e.ObjectNew)
+				}
+			case availabilityTouched(e):
+				for _, request := range bundleOf(ctx, e.ObjectNew) {
+					if r.interests.of(request.NamespacedName).waits() {
+						queue.AddAfter(request, deploymentPause)
+					}
+				}
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue requests) {
+			r.wakeNamed(ctx, queue, deploymentPause, e.Object)
+		},
+	}
+}
+
+// wakeNamed wakes up the bundles of deployments and all others of their names.
+func (r *Reconciler) wakeNamed(ctx context.Context, queue requests, pause time.Duration, deployments ...client.Object) {
+	woken := map[reconcile.Request]bool{}
+	for _, deployment := range deployments {
+		for _, request := range r.bundlesNamed(ctx, deployment) {
+			if !woken[request] {
+				woken[request] = true
+				queue.AddAfter(request, pause)
+			}
+		}
+	}
+}
+
+// isOwn says that a deployment is as the last pass over its bundle wrote it: that is no news.
+func (r *Reconciler) isOwn(deployment client.Object) bool {
+	labels := deployment.GetLabels()
+	key := types.NamespacedName{Namespace: labels[fleet.BundleNamespaceLabel], Name: labels[fleet.BundleLabel]}
+	return r.writes.isOwn(key, deployment.GetNamespace(), deployment.GetResourceVersion())
+}
+
+// specTouched tells changes of what the hub writes, and agents that begin to miss values.
+func specTouched(e event.UpdateEvent) bool {
+	return startsToWait(e) || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+		!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+		e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+}
+
+func startsToWait(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*fleet.BundleDeployment)
+	after, also := e.ObjectNew.(*fleet.BundleDeployment)
+	return ok && also && waitsForValues(after) && !waitsForValues(before)
+}
+
+// availabilityTouched tells reports that a rollout may wait for.
+func availabilityTouched(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*fleet.BundleDeployment)
+	after, also := e.ObjectNew.(*fleet.BundleDeployment)
+	return ok && also &&
+		(before.Status.AppliedDeploymentID != after.Status.AppliedDeploymentID || status.Of(before) != status.Of(after))
+}

@@ -1,0 +1,153 @@
+package target
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/policy"
+	"github.com/fairlead-dev/fairlead/pkg/target/match"
+)
+
+// Memory keeps what was worked out for the clusters of one bundle from plan to plan, so that the next one
+// works out what changed. It is for one bundle, whose values and files do not change without its generation
+// and its content's name, and not safe for concurrent use. The zero value is ready.
+type Memory struct {
+	// Evaluated and Cached count the clusters of the last plan that were worked out and those that were not.
+	Evaluated, Cached int
+
+	of       remembered
+	rules    policy.Rules
+	matcher  *match.Matcher
+	groups   []match.Group
+	warnings []error
+	resolver *resolver
+	clusters map[string]*evaluation
+}
+
+// remembered is what everything in a Memory depends on.
+type remembered struct {
+	uid        types.UID
+	generation int64
+	manifestID string
+	groups     string
+}
+
+// evaluation is what was worked out for one cluster.
+type evaluation struct {
+	labels, annotations map[string]string
+	values              *fleet.GenericMap
+	// made is nil for a cluster that is not reached; it is shared by clusters that get the same.
+	made       *Targeted
+	match      match.Result
+	partitions []int
+}
+
+// MayReach says that the bundle reached a cluster ("namespace/name") in the last plan, or that it was not asked.
+func (m *Memory) MayReach(cluster string) bool {
+	known := m.clusters[cluster]
+	return known == nil || known.made != nil
+}
+
+// open prepares the memory for a snapshot, and forgets everything when it was of another bundle, of another
+// version of it, or of other groups or rules.
+func (m *Memory) open(s Snapshot) error {
+	m.Evaluated, m.Cached = 0, 0
+	of := remembered{
+		uid: s.Bundle.UID, generation: s.Bundle.Generation, manifestID: s.ManifestID,
+		groups: fingerprint(s),
+	}
+	if m.clusters != nil && m.of == of && reflect.DeepEqual(m.rules, s.Rules) {
+		m.resolver.snapshot = s
+		return nil
+	}
+	matcher, err := match.Compile(&s.Bundle.Spec)
+	if err != nil {
+		return fmt.Errorf("target bundle %s/%s: %w", s.Bundle.Namespace, s.Bundle.Name, err)
+	}
+	groups, warnings := match.Groups(s.Groups)
+	m.of, m.rules, m.matcher, m.groups, m.warnings = of, s.Rules, matcher, groups, warnings
+	m.resolver = &resolver{snapshot: s, resolved: map[string]*resolved{}}
+	m.clusters = make(map[string]*evaluation, len(s.Clusters))
+	return nil
+}
+
+// fingerprint changes with the groups, for a bundle that refers to any.
+func fingerprint(s Snapshot) string {
+	if !RefersToGroups(&s.Bundle.Spec) {
+		return ""
+	}
+	list := make([]string, len(s.Groups))
+	for i := range s.Groups {
+		group := &s.Groups[i]
+		list[i] = fmt.Sprint(group.Namespace, "/", group.Name, " ", group.UID, " ", group.Generation, " ", group.Labels)
+	}
+	slices.Sort(list)
+	return strings.Join(list, "\n")
+}
+
+// RefersToGroups says that a bundle names cluster groups or selects some by their labels.
+func RefersToGroups(spec *fleet.BundleSpec) bool {
+	return slices.ContainsFunc(selectors(spec), func(target fleet.ClusterTarget) bool {
+		return target.ClusterGroup != "" || target.ClusterGroupSelector != nil
+	})
+}
+
+// selectors are all selector blocks of a bundle.
+func selectors(spec *fleet.BundleSpec) []fleet.ClusterTarget {
+	all := slices.Clone(spec.TargetRestrictions)
+	for i := range spec.Targets {
+		all = append(all, spec.Targets[i].ClusterTarget)
+	}
+	if spec.RolloutStrategy != nil {
+		for i := range spec.RolloutStrategy.Partitions {
+			all = append(all, spec.RolloutStrategy.Partitions[i].ClusterTarget)
+		}
+	}
+	return all
+}
+
+// evaluate returns what the bundle is for a cluster, nil when it does not reach it.
+func (m *Memory) evaluate(cluster ClusterInfo) *Targeted {
+	key := cluster.Key()
+	known := m.clusters[key]
+	if known != nil && reflect.DeepEqual(known.values, cluster.TemplateValues) && maps.Equal(known.labels, cluster.Labels) && maps.Equal(known.annotations, cluster.Annotations) {
+		m.Cached++
+		return known.targeted(cluster)
+	}
+	m.Evaluated++
+	known = &evaluation{labels: cluster.Labels, annotations: cluster.Annotations, values: cluster.TemplateValues}
+	m.clusters[key] = known
+	in := match.GroupsOf(cluster.matchable(), m.groups)
+	if known.match = m.matcher.Match(cluster.matchable(), in); known.match.Deploy {
+		known.partitions = m.matcher.Partitions(cluster.matchable(), in)
+		known.made = m.resolver.resolve(cluster, known.match)
+	}
+	return known.targeted(cluster)
+}
+
+func (e *evaluation) targeted(cluster ClusterInfo) *Targeted {
+	if e.made == nil {
+		return nil
+	}
+	target := *e.made
+	target.Cluster, target.Match, target.Partitions = cluster, e.match, e.partitions
+	return &target
+}
+
+// prune forgets clusters that are not there any more.
+func (m *Memory) prune(clusters []ClusterInfo) {
+	if len(m.clusters) == len(clusters) {
+		return
+	}
+	there := make(map[string]bool, len(clusters))
+	for _, cluster := range clusters {
+		there[cluster.Key()] = true
+	}
+	maps.DeleteFunc(m.clusters, func(key string, _ *evaluation) bool { return !there[key] })
+}
