@@ -68,6 +68,9 @@ func (r *Reconciler) gather(ctx context.Context, bundle *fleet.Bundle) (target.S
 // deployments returns those of a bundle, once the cache shows what the last pass wrote.
 func (r *Reconciler) deployments(ctx context.Context, bundle *fleet.Bundle) ([]fleet.BundleDeployment, error) {
 	key := client.ObjectKeyFromObject(bundle)
+	if r.behind(ctx, key) {
+		return nil, errBehind
+	}
 	var list fleet.BundleDeploymentList
 	err := r.Client.List(ctx, &list, client.MatchingFields{bundleIndex: key.String()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -77,6 +80,18 @@ func (r *Reconciler) deployments(ctx context.Context, bundle *fleet.Bundle) ([]f
 		return nil, errBehind
 	}
 	return list.Items, nil
+}
+
+// behind says that the cache does not show the newest write of the last pass. It asks for that one alone,
+// because a list of a thousand deployments is no small thing to look at ten times a second.
+func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName) bool {
+	namespace, version, ok := r.writes.last(key, r.Now())
+	if !ok {
+		return false
+	}
+	var newest fleet.BundleDeployment
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: key.Name}, &newest)
+	return err != nil || !notOlder(newest.ResourceVersion, version)
 }
 
 // errBehind says that the cache does not show the last pass yet; the event that brings it wakes us up.

@@ -26,6 +26,8 @@ type written struct {
 	at       time.Time
 	versions map[string]string
 	deleted  map[string]bool
+	// newest is the namespace of the deployment that was written last, by its resource version.
+	newest string
 	// own is the newest resource version of the bundle itself that we wrote.
 	own string
 }
@@ -49,6 +51,9 @@ func (s *settled) wrote(key types.NamespacedName, namespace, version string, now
 	entry := s.entry(key)
 	entry.at = now
 	entry.versions[namespace] = version
+	if entry.newest == "" || notOlder(version, entry.versions[entry.newest]) {
+		entry.newest = namespace
+	}
 	delete(entry.deleted, namespace)
 }
 
@@ -68,6 +73,21 @@ func (s *settled) removed(key types.NamespacedName, namespace string, now time.T
 	entry.at = now
 	entry.deleted[namespace] = true
 	delete(entry.versions, namespace)
+	if entry.newest == namespace {
+		entry.newest = ""
+	}
+}
+
+// last returns the deployment that was written last and its resource version; ok is false when nothing is
+// waited for. A cache that shows it shows all that was written before.
+func (s *settled) last(key types.NamespacedName, now time.Time) (namespace, version string, ok bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	entry := s.bundles[key]
+	if entry == nil || entry.newest == "" || now.Sub(entry.at) >= forgetWrites {
+		return "", "", false
+	}
+	return entry.newest, entry.versions[entry.newest], true
 }
 
 // wroteOwn notes the resource version of the bundle itself.
@@ -98,6 +118,7 @@ func (s *settled) visible(key types.NamespacedName, deployments []fleet.BundleDe
 	}
 	clear(entry.versions)
 	clear(entry.deleted)
+	entry.newest = ""
 	return true
 }
 

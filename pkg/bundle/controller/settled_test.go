@@ -129,3 +129,39 @@ func TestShowsOwn(t *testing.T) {
 		t.Error("forgetting leaves something")
 	}
 }
+
+// A cache shows writes in the order of their versions, so that the newest one stands for all.
+func TestLastWrite(t *testing.T) {
+	var writes settled
+	expect := func(what, namespace, version string, now time.Time) {
+		t.Helper()
+		gotNamespace, gotVersion, ok := writes.last(shop, now)
+		if gotNamespace != namespace || gotVersion != version || ok != (namespace != "") {
+			t.Errorf("%s: %q %q %v, want %q %q", what, gotNamespace, gotVersion, ok, namespace, version)
+		}
+	}
+	expect("nothing written", "", "", start)
+	writes.wrote(shop, "a", "10", start)
+	writes.wrote(shop, "b", "30", start)
+	writes.wrote(shop, "c", "20", start)
+	expect("three written", "b", "30", start)
+	expect("much later", "", "", start.Add(forgetWrites))
+	writes.wrote(shop, "b", "40", start)
+	expect("written again", "b", "40", start)
+	writes.removed(shop, "a", start)
+	expect("another deleted", "b", "40", start)
+	writes.removed(shop, "b", start)
+	expect("deleted", "", "", start)
+	writes.wrote(shop, "d", "50", start)
+	if !writes.visible(shop, []fleet.BundleDeployment{deploymentIn("c", "20"), deploymentIn("d", "50")}, start) {
+		t.Error("what is shown is not visible")
+	}
+	expect("all shown", "", "", start)
+	if writes.isOwn(shop, "e", "60") || writes.isOwn(shop, "", "") {
+		t.Error("somebody else's write is ours")
+	}
+	writes.wrote(shop, "e", "60", start)
+	if !writes.isOwn(shop, "e", "60") || writes.isOwn(shop, "e", "61") {
+		t.Error("our own write is not told from another")
+	}
+}
