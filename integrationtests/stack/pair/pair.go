@@ -157,6 +157,8 @@ type Bundle struct {
 	Files map[string]string
 	// Options; without a namespace it is Pair.Target.
 	Options fleet.BundleDeploymentOptions
+	// Finalizers of the deployment; the hub sets fleet.BundleDeploymentFinalizer.
+	Finalizers []string
 }
 
 // Store puts the files on the hub, where they are not there yet, and returns the deployment for Create
@@ -186,7 +188,7 @@ func (p *Pair) Store(ctx context.Context, bundle Bundle) (*fleet.BundleDeploymen
 		return nil, err
 	}
 	return &fleet.BundleDeployment{
-		ObjectMeta: metav1.ObjectMeta{Name: bundle.Name, Namespace: p.Namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: bundle.Name, Namespace: p.Namespace, Finalizers: bundle.Finalizers},
 		Spec: fleet.BundleDeploymentSpec{
 			DeploymentID: id, StagedDeploymentID: id, Options: options, StagedOptions: options, CorrectDrift: options.CorrectDrift,
 		},

@@ -41,7 +41,7 @@ func (w *Writer) applyKnown(ctx context.Context, resource dynamic.ResourceInterf
 		if known.GetDeletionTimestamp() != nil || !options.Claim.Owns(known) || !w.memory.Applied(options.Claim.SetHash, desired) {
 			return Result{}, false
 		}
-		if w.memory.Knows(options.Claim.SetHash, desired, known) {
+		if w.unchanged(desired, known, options) {
 			return Result{Object: known, Action: Unchanged}, true
 		}
 		version = known.GetResourceVersion()

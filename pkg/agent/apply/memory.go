@@ -21,6 +21,8 @@ type seen struct {
 	desired, live string
 	// applied says that this process has applied the object, so that its fields are our manager's.
 	applied bool
+	// excepted is by which rules alone the object is in sync (diff.Rules.ID), "" when it is without any.
+	excepted string
 }
 
 // NewMemory returns an empty memory.
@@ -61,6 +63,28 @@ func (m *Memory) Knows(setHash string, desired, live *unstructured.Unstructured)
 	defer m.mu.Unlock()
 	known := m.sets[setHash][manifest.KeyOf(desired)]
 	return known.desired == pair.desired && known.live == pair.live
+}
+
+// Excepted says whether the pair was found in sync without rules, or by rules with this id.
+func (m *Memory) Excepted(setHash string, desired, live *unstructured.Unstructured, rules string) bool {
+	if !m.Knows(setHash, desired, live) {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	by := m.sets[setHash][manifest.KeyOf(desired)].excepted
+	return by == "" || by == rules
+}
+
+// Except notes by which rules alone an object that was remembered is in sync.
+func (m *Memory) Except(setHash string, desired *unstructured.Unstructured, rules string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := manifest.KeyOf(desired)
+	if entry, found := m.sets[setHash][key]; found {
+		entry.excepted = rules
+		m.sets[setHash][key] = entry
+	}
 }
 
 // Remember notes that the pair is in sync, and whether that is because it was applied just now.

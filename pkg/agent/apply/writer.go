@@ -142,7 +142,7 @@ func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstruct
 	if how.Strategy == fleet.ApplyCreateOnly {
 		return Result{Object: live, Action: Unchanged}, nil
 	}
-	if options.Claim.Owns(live) && w.memory.Knows(options.Claim.SetHash, desired, live) {
+	if options.Claim.Owns(live) && w.unchanged(desired, live, options) {
 		return Result{Object: live, Action: Unchanged}, nil
 	}
 	if live, err = w.takeOver(ctx, resource, live); err != nil {
@@ -161,6 +161,15 @@ func (w *Writer) adapted(ctx context.Context, how plan, live *unstructured.Unstr
 		return nil, err
 	}
 	return w.scaled(ctx, desired, live)
+}
+
+// unchanged says whether there is nothing to write: the object is as it was when it was in sync. A correction
+// minds what only rules of comparison excepted then.
+func (w *Writer) unchanged(desired, live *unstructured.Unstructured, options Options) bool {
+	if options.Restore {
+		return w.memory.Excepted(options.Claim.SetHash, desired, live, "")
+	}
+	return w.memory.Knows(options.Claim.SetHash, desired, live)
 }
 
 // sent returns an object as it was sent before.
@@ -281,7 +290,7 @@ func (w *Writer) Compare(ctx context.Context, claim Claim, desired, live *unstru
 	if strategy := manifest.StrategyOf(desired); strategy == fleet.ApplyReadOnly || strategy == fleet.ApplyCreateOnly {
 		return diff.Verdict{State: diff.InSync} // that it is there is all that is wanted
 	}
-	if claim.Owns(live) && w.memory.Knows(claim.SetHash, desired, live) {
+	if claim.Owns(live) && w.memory.Excepted(claim.SetHash, desired, live, rules.ID()) {
 		return diff.Verdict{State: diff.InSync}
 	}
 	if err := claim.Check(live); err != nil {
@@ -294,6 +303,9 @@ func (w *Writer) Compare(ctx context.Context, claim Claim, desired, live *unstru
 	verdict := diff.Compare(live, restored, rules)
 	if verdict.State == diff.InSync && restored.GetResourceVersion() == live.GetResourceVersion() {
 		w.memory.Remember(claim.SetHash, desired, live, false)
+		if diff.Compare(live, restored, diff.Rules{}).State != diff.InSync {
+			w.memory.Except(claim.SetHash, desired, rules.ID())
+		}
 	}
 	return verdict
 }

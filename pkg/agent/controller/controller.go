@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/live"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
 	"github.com/fairlead-dev/fairlead/pkg/agent/spot"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
@@ -82,8 +83,8 @@ type entry struct {
 	// stuckSince is when a workload was first seen not to be ready; zero while all are.
 	stuckSince time.Time
 
-	failure    *failure
-	correction correction
+	failure     *failure
+	corrections map[manifest.Key]*pace.Corrections
 	// latest is the object as our last status write left it.
 	latest    *fleet.BundleDeployment
 	lastWrite time.Time
@@ -223,7 +224,7 @@ func (c *Controller) entry(name string) *entry {
 	if known := c.entries[name]; known != nil {
 		return known
 	}
-	made := &entry{name: name, setHash: c.deployer.Claim(name, fleet.BundleDeploymentOptions{}).SetHash}
+	made := &entry{name: name, corrections: map[manifest.Key]*pace.Corrections{}, setHash: c.deployer.Claim(name, fleet.BundleDeploymentOptions{}).SetHash}
 	c.entries[name] = made
 	c.bundles[made.setHash] = name
 	return made

@@ -17,7 +17,8 @@ import (
 
 func TestDriftIsSeen(t *testing.T) {
 	w := newWorld(t)
-	w.put("drift", bundle{files: map[string]string{"a.yaml": configMap("tide", "level", "1") + "---\n" + configMap("moon", "phase", "full")}})
+	files := map[string]string{"a.yaml": configMap("tide", "level", "1") + "---\n" + configMap("moon", "phase", "full")}
+	w.put("drift", bundle{files: files})
 	w.until("drift", fleet.Ready)
 
 	// A field that the bundle does not set is nobody's business.
@@ -27,6 +28,13 @@ func TestDriftIsSeen(t *testing.T) {
 	if len(modified.Status.ModifiedStatus) != 1 || modified.Status.ModifiedStatus[0].Patch != `{"data":{"level":"1"}}` {
 		t.Errorf("modified: %+v", modified.Status.ModifiedStatus)
 	}
+	// The entry that is offered makes it Ready, without a new deployment.
+	w.put("drift", bundle{files: files, options: fleet.BundleDeploymentOptions{Diff: &fleet.DiffOptions{ComparePatches: modified.Status.ComparePatches}}})
+	if accepted := w.until("drift", fleet.Ready); accepted.Status.Release != modified.Status.Release {
+		t.Errorf("deployed anew: %s", accepted.Status.Release)
+	}
+	w.put("drift", bundle{files: files})
+	w.until("drift", fleet.Modified)
 	w.patchConfigMap("tide", `{"data":{"level":"1"}}`)
 	w.until("drift", fleet.Ready)
 
@@ -86,6 +94,33 @@ func TestDriftIsCorrected(t *testing.T) {
 	w.until("correct", fleet.Ready)
 	if got := w.revisions("correct"); len(got) != 1 {
 		t.Errorf("corrections made revisions: %v", got)
+	}
+}
+
+// A correction is one write, of the object alone.
+func TestCorrectionIsOneWrite(t *testing.T) {
+	w := newWorld(t)
+	w.put("once", bundle{
+		files:   map[string]string{"a.yaml": configMap("tide", "level", "1")},
+		options: fleet.BundleDeploymentOptions{CorrectDrift: &fleet.CorrectDrift{Enabled: true, KeepFailHistory: true}},
+	})
+	w.until("once", fleet.Ready)
+	before := len(w.memberWrites())
+	w.patchConfigMap("tide", `{"data":{"level":"9"}}`)
+	kubetest.Eventually(t, "the field is restored", func(context.Context) error {
+		tide, err := w.configMap("tide")
+		if err == nil && tide.Data["level"] != "1" {
+			err = fmt.Errorf("data %v", tide.Data)
+		}
+		return err
+	})
+	settle := time.NewTimer(2 * time.Second)
+	<-settle.C
+	if written := w.memberWrites()[before:]; len(written) != 2 { // somebody's and ours
+		t.Errorf("writes: %v", written)
+	}
+	if got := w.revisions("once"); len(got) != 1 {
+		t.Errorf("the correction made revisions: %v", got)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -143,104 +142,4 @@ func older(a, b *unstructured.Unstructured) bool {
 	before, errA := strconv.ParseUint(a.GetResourceVersion(), 10, 64)
 	after, errB := strconv.ParseUint(b.GetResourceVersion(), 10, 64)
 	return errA == nil && errB == nil && before < after
-}
-
-const (
-	// correctionsAtOnce follow each other without delay; a fight is slowed down from then on.
-	correctionFirst = 2 * time.Second
-	correctionMost  = 5 * time.Minute
-	// calm is how long a corrected bundle has to stay so for its backoff to start anew.
-	calm = 10 * time.Second
-)
-
-// correction is the backoff of drift correction for one bundle.
-type correction struct {
-	attempts int
-	last     time.Time
-	err      error
-}
-
-// correct restores objects that differ, if the deployment asks for it. It says whether it wrote.
-func (c *Controller) correct(ctx context.Context, e *entry, deployment *fleet.BundleDeployment, seen observation) bool {
-	if wants(deployment, e) {
-		return false
-	}
-	wanted := deployment.Spec.CorrectDrift
-	var drifted []report.Sight
-	for _, object := range seen.objects {
-		if !corrects(wanted, object.Desired) {
-			continue
-		}
-		if object.Verdict.State == diff.Modified || object.Verdict.State == diff.Missing {
-			drifted = append(drifted, object)
-		}
-	}
-	now := c.options.Clock.Now()
-	if len(drifted) == 0 {
-		e.correction.err = nil
-		return false
-	}
-	if now.Sub(e.correction.last) > calm && e.correction.err == nil && e.correction.delay() < calm {
-		e.correction.attempts = 0
-	}
-	if wait := e.correction.last.Add(e.correction.delay()).Sub(now); wait > 0 {
-		c.queue.AddAfter(e.name, wait)
-		return false
-	}
-	e.correction.attempts++
-	e.correction.last = now
-	e.correction.err = c.restore(ctx, e, deployment, drifted, wanted != nil && wanted.Force)
-	if e.correction.err != nil {
-		c.options.Log.Info("drift not corrected", "bundledeployment", e.name, "attempt", e.correction.attempts, "reason", e.correction.err.Error())
-		c.queue.AddAfter(e.name, e.correction.delay())
-	}
-	return true
-}
-
-// corrects says whether drift of an object is corrected: as the deployment says, else if its strategy does.
-func corrects(wanted *fleet.CorrectDrift, desired *unstructured.Unstructured) bool {
-	if wanted != nil {
-		return wanted.Enabled
-	}
-	return manifest.StrategyOf(desired) == fleet.ApplyServerSide
-}
-
-// delay returns how long to wait after the last attempt: nothing at first, then 2 s, 10 s, 50 s and so
-// on, which makes six attempts in ten minutes.
-func (c correction) delay() time.Duration {
-	if c.attempts == 0 {
-		return 0
-	}
-	delay := correctionFirst
-	for range c.attempts - 1 {
-		delay = min(5*delay, correctionMost)
-	}
-	return delay
-}
-
-func (c *Controller) restore(ctx context.Context, e *entry, deployment *fleet.BundleDeployment, drifted []report.Sight, force bool) error {
-	identity, err := c.member.As(ctx, e.options.ServiceAccount)
-	if err != nil {
-		return err
-	}
-	claim := c.deployer.Claim(deployment.Name, e.options)
-	claim.Recorded = claimed(e.record.Objects)
-	var objects []*unstructured.Unstructured
-	for _, object := range drifted {
-		objects = append(objects, object.Desired)
-	}
-	known := c.known(e)
-	if e.answered == nil {
-		e.answered = map[manifest.Key]*unstructured.Unstructured{}
-	}
-	for _, phase := range manifest.Order(objects) {
-		for _, desired := range phase {
-			result, err := identity.Writer.Apply(ctx, desired, apply.Options{Claim: claim, Force: force, Restore: true, Known: known})
-			if err != nil {
-				return fmt.Errorf("correct drift: %w", err)
-			}
-			e.answered[manifest.KeyOf(desired)] = result.Object
-		}
-	}
-	return nil
 }

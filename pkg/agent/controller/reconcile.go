@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/depends"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
@@ -151,24 +151,8 @@ func (c *Controller) attempt(ctx context.Context, e *entry, deployment *fleet.Bu
 	c.options.Log.Info("deployment failed", "bundledeployment", e.name, "class", fault.ClassOf(err), "attempt", attempts, "reason", err.Error())
 	e.failure = &failure{
 		deploymentID: deployment.Spec.DeploymentID, err: err, attempts: attempts,
-		next: c.options.Clock.Now().Add(backoff(err, attempts)),
+		next: c.options.Clock.Now().Add(pace.Backoff(err, attempts)),
 	}
-}
-
-// backoff spaces attempts: what a person has to mend is tried more rarely than what mends itself.
-func backoff(err error, attempts int) time.Duration {
-	first, most := time.Second, time.Minute
-	switch fault.ClassOf(err) {
-	case fault.Waiting:
-		first, most = 2*time.Second, 15*time.Second
-	case fault.Stalled, fault.Denied:
-		first, most = 5*time.Second, 5*time.Minute
-	}
-	wait := most
-	if attempts < 12 {
-		wait = min(first<<(attempts-1), most)
-	}
-	return wait + rand.N(wait/10+1)
 }
 
 func (c *Controller) nextAttempt(e *entry, deployment *fleet.BundleDeployment) time.Duration {
@@ -220,6 +204,7 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 		c.options.Log.Info("object merged", "bundledeployment", e.name, "note", note)
 	}
 	e.loaded, e.found, e.record, e.answered = true, true, outcome.Record, outcome.Live
+	e.corrections = map[manifest.Key]*pace.Corrections{} // a new revision starts anew
 	e.options, e.spared, e.dropped = deployment.Spec.Options, outcome.Spared, c.options.Clock.Now()
 	copied := deployment.Spec.DownstreamResourcesGeneration
 	e.copied = &copied

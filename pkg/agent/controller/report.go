@@ -60,7 +60,7 @@ func (c *Controller) report(ctx context.Context, e *entry, deployment *fleet.Bun
 
 // facts returns what the status is made of.
 func (e *entry) facts(deployment *fleet.BundleDeployment, seen observation) report.Facts {
-	facts := report.Facts{Known: e.loaded, Objects: seen.objects, Unseen: seen.err, Correction: e.correction.err}
+	facts := report.Facts{Known: e.loaded, Objects: seen.objects, Unseen: seen.err, Correction: e.correctionFailure()}
 	if e.found {
 		facts.Release = e.record.String()
 		facts.Applied = deployment.Spec.DeploymentID != "" && !wants(deployment, e)

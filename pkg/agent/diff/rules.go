@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -21,6 +22,23 @@ const ignoreOperation = "ignore"
 // Rules are the comparePatches of a bundle, ready for use. The zero value excepts nothing.
 type Rules struct {
 	patches []rule
+}
+
+// ID tells rules from others; "" for those that except nothing.
+func (r Rules) ID() string {
+	if len(r.patches) == 0 {
+		return ""
+	}
+	var patches []fleet.ComparePatch
+	for _, rule := range r.patches {
+		patches = append(patches, rule.ComparePatch)
+	}
+	text, err := json.Marshal(patches)
+	if err != nil {
+		return "unreadable"
+	}
+	sum := sha256.Sum256(text)
+	return string(sum[:])
 }
 
 type rule struct {
