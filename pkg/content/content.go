@@ -6,19 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/names"
 )
-
-// MaxStored bounds what Load unpacks, in bytes.
-const MaxStored = 256 << 20
-
-// ErrTooLarge is returned for content that unpacks to more than a limit.
-var ErrTooLarge = errors.New("content unpacks to more than the limit")
 
 // Manifest is the files of a bundle as they are stored and digested. The order of the files counts.
 type Manifest struct {
@@ -43,33 +36,6 @@ func (m Manifest) Store() (Stored, error) {
 	}
 	digest := sum(data)
 	return Stored{ID: names.Content(digest), Digest: digest, JSON: data}, nil
-}
-
-// Object returns the Content that holds the manifest on the hub.
-func (s Stored) Object() (*fleet.Content, error) {
-	packed, err := pack(s.JSON)
-	if err != nil {
-		return nil, fmt.Errorf("compress content %s: %w", s.ID, err)
-	}
-	object := &fleet.Content{Content: packed, SHA256Sum: s.Digest}
-	object.Name = s.ID
-	return object, nil
-}
-
-// Load reads a Content back and checks it against the digest in its name.
-func Load(object *fleet.Content) (Manifest, error) {
-	data, err := unpack(object.Content, MaxStored)
-	if err != nil {
-		return Manifest{}, fmt.Errorf("unpack content %s: %w", object.Name, err)
-	}
-	if id := names.Content(sum(data)); id != object.Name {
-		return Manifest{}, fmt.Errorf("content %s holds something else: its digest names it %s", object.Name, id)
-	}
-	var manifest Manifest
-	if err := json.Unmarshal(data, &manifest); err != nil {
-		return Manifest{}, fmt.Errorf("decode content %s: %w", object.Name, err)
-	}
-	return manifest, nil
 }
 
 // DeploymentID returns "<manifest id>:<digest of the options>". What does not change the objects on
@@ -137,7 +103,7 @@ func pack(data []byte) ([]byte, error) {
 }
 
 func unpack(data []byte, limit int64) ([]byte, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(data))
+	reader, err := unpacker(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}

@@ -85,29 +85,6 @@ func manifestID(t *testing.T, resources []fleet.BundleResource) string {
 	return stored.ID
 }
 
-func TestContentRoundTrip(t *testing.T) {
-	manifest := Manifest{Resources: []fleet.BundleResource{{Name: "a.yaml", Content: "a: <b> & c\n"}}}
-	stored, err := manifest.Store()
-	if err != nil {
-		t.Fatal(err)
-	}
-	object, err := stored.Object()
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := Load(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, _ := back.Store(); again.ID != stored.ID {
-		t.Errorf("id changed from %s to %s", stored.ID, again.ID)
-	}
-	object.Name = "s-0000"
-	if _, err := Load(object); err == nil || !strings.Contains(err.Error(), "holds something else") {
-		t.Errorf("content under a wrong name: got error %v", err)
-	}
-}
-
 func TestEncode(t *testing.T) {
 	for name, test := range map[string]struct {
 		data     []byte

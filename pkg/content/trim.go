@@ -22,11 +22,14 @@ type Summary struct {
 	SpecDigest string
 }
 
-// Summarize digests a whole Bundle's spec.
+// Summarize digests a whole Bundle's spec. Of files that are elsewhere no more is known than their id.
 func Summarize(spec fleet.BundleSpec) (Summary, error) {
-	stored, err := Manifest{Resources: spec.Resources}.Store()
-	if err != nil {
-		return Summary{}, err
+	stored := Stored{ID: spec.ContentsID}
+	if spec.ContentsID == "" {
+		var err error
+		if stored, err = (Manifest{Resources: spec.Resources}).Store(); err != nil {
+			return Summary{}, err
+		}
 	}
 	// What the API server fills in must not look like a change.
 	if spec.TargetCustomizationMode == "" {

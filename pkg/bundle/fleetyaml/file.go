@@ -55,6 +55,7 @@ var internal = map[string]bool{
 	"resources":                      true,
 	"targetRestrictions":             true,
 	"contentsId":                     true,
+	"contentsStorage":                true,
 	"helmOpOptions":                  true,
 	"valuesHash":                     true,
 	"overwrites":                     true,

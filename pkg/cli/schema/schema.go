@@ -20,7 +20,7 @@ const draft = "http://json-schema.org/draft-07/schema#"
 
 // engineKeys are fields of the types that are not read from the file.
 var engineKeys = map[string]bool{
-	"resources": true, "targetRestrictions": true, "contentsId": true, "helmOpOptions": true, "valuesHash": true,
+	"resources": true, "targetRestrictions": true, "contentsId": true, "contentsStorage": true, "helmOpOptions": true, "valuesHash": true,
 	"overwrites": true, "allowedTargetNamespaceSelector": true,
 }
 

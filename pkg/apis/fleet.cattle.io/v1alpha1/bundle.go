@@ -78,10 +78,16 @@ type BundleSpec struct {
 	// +optional
 	DependsOn []BundleRef `json:"dependsOn,omitempty"`
 
-	// ContentsID is set when the files live in a registry.
+	// ContentsID is set when the files live elsewhere: in a registry, or where ContentsStorage says.
 	// +nullable
 	// +optional
 	ContentsID string `json:"contentsId,omitempty"`
+
+	// ContentsStorage is Content when ContentsID names a Content on the hub, which holds the files of a bundle
+	// that is too large for one object, and empty for a registry (our addition).
+	// +kubebuilder:validation:Enum=Content
+	// +optional
+	ContentsStorage ContentsStorage `json:"contentsStorage,omitempty"`
 
 	// HelmOpOptions mark a bundle made by a HelmOp.
 	// +optional
@@ -97,6 +103,12 @@ type BundleSpec struct {
 	// +optional
 	Validate *bool `json:"validate,omitempty"`
 }
+
+// ContentsStorage says where the files are that a Bundle does not hold itself.
+type ContentsStorage string
+
+// ContentsOnHub is the storage in Contents. The zero value is a registry, which upstream's hub knows too.
+const ContentsOnHub ContentsStorage = "Content"
 
 // BundleResource is one file.
 type BundleResource struct {

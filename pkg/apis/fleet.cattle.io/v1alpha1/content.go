@@ -2,11 +2,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Content is the files of a bundle, stored once under a name made from their digest.
+// Content is the files of a bundle, stored once under a name made from their digest. What it holds never
+// changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,path=contents
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="has(self.content) == has(oldSelf.content) && (!has(self.content) || self.content == oldSelf.content) && has(self.chunks) == has(oldSelf.chunks) && (!has(self.chunks) || self.chunks == oldSelf.chunks)",message="what a Content holds cannot be changed; its name is the digest of it"
 type Content struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -18,6 +20,12 @@ type Content struct {
 	// SHA256Sum is the digest the name is made from, in hex.
 	// +optional
 	SHA256Sum string `json:"sha256sum,omitempty"`
+	// Chunks name the Contents whose bytes, one after the other, are the gzip, where that is too long for one
+	// object (our addition). Content is empty then.
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	Chunks []string `json:"chunks,omitempty"`
 	// +optional
 	Status ContentStatus `json:"status,omitempty"`
 }

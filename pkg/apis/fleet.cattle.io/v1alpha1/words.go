@@ -22,6 +22,13 @@ const (
 	ManagedLabel = "fleet.cattle.io/managed"
 	// ContentLabel names the Content object a BundleDeployment refers to.
 	ContentLabel = "fleet.cattle.io/content-name"
+	// ChunkOfLabel on a Content names the one it is a chunk of (our addition).
+	ChunkOfLabel = "fleet.cattle.io/chunk-of"
+	// ChunksAnnotation on a Content says how many chunks it has (our addition).
+	ChunksAnnotation = "fleet.cattle.io/chunks"
+	// NeededAnnotation on stored contents is when somebody last relied on them, so that they are not
+	// collected before their first user is there (our addition).
+	NeededAnnotation = "fleet.cattle.io/needed-at"
 	// InternalSecretLabel hides a Secret from pickers.
 	InternalSecretLabel = "fleet.cattle.io/bundle-internal-secret"
 	// RegistrationTokenLabel on a ClusterRegistration names the token that was used.

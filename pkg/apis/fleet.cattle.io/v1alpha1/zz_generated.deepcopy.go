@@ -1360,6 +1360,11 @@ func (in *Content) DeepCopyInto(out *Content) {
 		*out = make([]byte, len(*in))
 		copy(*out, *in)
 	}
+	if in.Chunks != nil {
+		in, out := &in.Chunks, &out.Chunks
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	out.Status = in.Status
 }
 
