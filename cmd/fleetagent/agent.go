@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/join"
+	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/version"
 )
@@ -162,7 +164,7 @@ func (a *agent) serveCluster(ctx context.Context, credential join.Credential) er
 	if err != nil {
 		return err
 	}
-	reach, err := hub.New(connection.Config(), credential.DeploymentNamespace)
+	reach, err := hub.New(connection.Config(), credential.DeploymentNamespace, registry.Client{Proxy: http.ProxyFromEnvironment})
 	if err != nil {
 		return err
 	}

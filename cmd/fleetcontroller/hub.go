@@ -32,6 +32,8 @@ import (
 	clustercontroller "github.com/fairlead-dev/fairlead/pkg/cluster/controller"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/join"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/content/registry"
+	"github.com/fairlead-dev/fairlead/pkg/content/store"
 	gitcontroller "github.com/fairlead-dev/fairlead/pkg/gitjob/controller"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
@@ -50,6 +52,7 @@ type hub struct {
 	config   hubConfig
 	git      *git.Service
 	feed     *feed.Feed
+	keeper   *store.Keeper
 }
 
 // hubConfig is the part of the ConfigMap fleet-controller that is read here.
@@ -69,6 +72,10 @@ func newHub(ctx context.Context, settings *settings) (*hub, error) {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}
 	h := &hub{Manager: mgr, settings: settings}
+	h.keeper = &store.Keeper{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Now: time.Now,
+		Registry: registry.Client{Proxy: http.ProxyFromEnvironment}, Disabled: !settings.registries,
+	}
 	if h.feed, err = feed.New(mgr.GetCache(), ctrlmetrics.Registry, time.Now); err != nil {
 		return nil, err
 	}
@@ -209,6 +216,8 @@ func (h *hub) addBundles() error {
 		Client:   h.GetClient(),
 		Reader:   h.GetAPIReader(),
 		Rollups:  h.feed,
+		Keeper:   h.keeper,
+		Events:   h.GetEventRecorder("fleet-controller"),
 		Validate: h.settings.validateBundles,
 		Metrics:  shown,
 		Now:      time.Now,
@@ -227,6 +236,7 @@ func (h *hub) addGitRepos() error {
 		Reader:   h.GetAPIReader(),
 		Git:      service,
 		Fetcher:  fetch.New(fetch.Options{Dir: filepath.Join(h.settings.cacheDir, "charts"), Proxy: http.ProxyFromEnvironment}),
+		Keeper:   h.keeper,
 		Rollups:  h.feed,
 		Events:   h.GetEventRecorder("fleet-controller"),
 		HostKeys: h.hostKeys,

@@ -25,6 +25,8 @@ type settings struct {
 	unsignedWebhook bool
 	cacheDir        string
 	skipHostKeys    bool
+	// registries lets sources keep the contents of their bundles in OCI registries.
+	registries bool
 
 	requireTokenTTL      bool
 	refuseServiceAccount bool
@@ -53,6 +55,7 @@ func defaults(env func(string) string) *settings {
 		kubeconfig:     env("KUBECONFIG"),
 		namespace:      orText(env("NAMESPACE"), "cattle-fleet-system"),
 		cacheDir:       filepath.Join(cache, "fleet-controller"),
+		registries:     orBool(env("OCI_STORAGE"), true),
 		leaderElect:    true,
 		leaseDuration:  orDuration(env("CATTLE_ELECTION_LEASE_DURATION"), 30*time.Second),
 		renewDeadline:  orDuration(env("CATTLE_ELECTION_RENEW_DEADLINE"), 25*time.Second),
@@ -76,6 +79,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.unsignedWebhook, "allow-unsigned-webhooks", false, "accept webhooks for which no secret is set; they can only cause a look at the repository")
 	flags.StringVar(&s.cacheDir, "cache-dir", s.cacheDir, "folder for git mirrors and charts")
 	flags.BoolVar(&s.skipHostKeys, "insecure-skip-host-key-checks", false, "accept SSH hosts that nobody vouches for")
+	flags.BoolVar(&s.registries, "oci-storage", s.registries, "keep bundle contents in the registry of ociRegistrySecret or of a Secret named ocistorage")
 	flags.BoolVar(&s.requireTokenTTL, "require-token-ttl", false, "delete registration tokens that never expire")
 	flags.BoolVar(&s.refuseServiceAccount, "refuse-service-account-agents", false, "let only agents join that ask for a certificate")
 	flags.BoolVar(&s.validateBundles, "validate-bundles", true, "render bundles before they are sent, unless they or their GitRepo say otherwise; a cluster for which one does not render keeps what it has")
@@ -100,6 +104,14 @@ func orDuration(text string, fallback time.Duration) time.Duration {
 		return fallback
 	}
 	return duration
+}
+
+func orBool(text string, fallback bool) bool {
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return fallback
+	}
+	return on
 }
 
 func orNumber(text string, fallback int) int {

@@ -24,6 +24,8 @@ func TestDefaults(t *testing.T) {
 		"no number":         {map[string]string{"BUNDLE_RECONCILER_WORKERS": "many"}, func(s *settings) bool { return s.bundleWorkers == 50 }},
 		"too few":           {map[string]string{"CLUSTER_RECONCILER_WORKERS": "-1"}, func(s *settings) bool { return s.clusterWorkers == 4 }},
 		"lease":             {map[string]string{"CATTLE_ELECTION_LEASE_DURATION": "1m"}, func(s *settings) bool { return s.leaseDuration == time.Minute }},
+		"registries":        {map[string]string{"OCI_STORAGE": "false"}, func(s *settings) bool { return !s.registries }},
+		"registries unset":  {map[string]string{"OCI_STORAGE": "maybe"}, func(s *settings) bool { return s.registries }},
 		"no duration":       {map[string]string{"CATTLE_ELECTION_RETRY_PERIOD": "10"}, func(s *settings) bool { return s.retryPeriod == 10*time.Second }},
 		"negative duration": {map[string]string{"CATTLE_ELECTION_RENEW_DEADLINE": "-3s"}, func(s *settings) bool { return s.renewDeadline == 25*time.Second }},
 	} {

@@ -26,6 +26,9 @@ const (
 	// maxTotal bounds the files of one bundle, in bytes, and maxFiles their number.
 	maxTotal = 128 << 20
 	maxFiles = 20_000
+	// maxValues bounds the Helm values of one target, in bytes of JSON: a deployment's Secret holds them twice,
+	// and all of it has to stay below content.MaxObject in base64.
+	maxValues = 330 << 10
 )
 
 // errEmpty says that a folder has nothing to deploy.
@@ -87,8 +90,33 @@ func (b *builder) build(ctx context.Context) (*Bundle, error) {
 		return made, nil
 	}
 	values, err := takeValues(object)
+	if err != nil {
+		return nil, err
+	}
 	made.Values = values
-	return made, err
+	return made, b.checkSizes(made)
+}
+
+// checkSizes refuses what would be too large for the objects that hold it, and says what is.
+func (b *builder) checkSizes(made *Bundle) error {
+	if err := content.CheckOptions(made.Object); err != nil {
+		return fault.New(fault.Stalled, ReasonTooLarge, "%s: %w", b.specFile, err)
+	}
+	total := 0
+	for key, values := range made.Values {
+		total += len(values)
+		together := len(values)
+		if key != rootValues {
+			together += len(made.Values[rootValues])
+		}
+		if together > maxValues {
+			return fault.New(fault.Stalled, ReasonTooLarge, "%s: the Helm values for %s have %d KiB of JSON, and may have %d KiB", b.specFile, key, together>>10, maxValues>>10)
+		}
+	}
+	if total > 2*maxValues {
+		return fault.New(fault.Stalled, ReasonTooLarge, "%s: the Helm values of all targets have %d KiB of JSON together, and may have %d KiB", b.specFile, total>>10, 2*maxValues>>10)
+	}
+	return nil
 }
 
 // readSpec finds and parses the file of options; a folder without one has none.

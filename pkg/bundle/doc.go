@@ -19,7 +19,7 @@
 // # What it refuses
 //
 // Links and paths out of the repository, two bundles of one name, values files and bases that do not
-// exist, files over 30 MiB. What is wrong with one bundle never hides the others: Result.Failed has the
+// exist, files over 24 MiB. What is wrong with one bundle never hides the others: Result.Failed has the
 // error, Result.Bundles has the rest. A path that gives no bundle is reported in Result.UnmatchedPaths;
 // as long as Result.Complete is false nothing may be pruned.
 //

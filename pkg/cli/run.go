@@ -104,6 +104,10 @@ func EnvironmentFrom(lookup func(name string) string) session.Environment {
 		value := strings.ToLower(lookup(name))
 		return value == "true" || value == "1"
 	}
+	switchedOff := func(name string) bool {
+		value := strings.ToLower(lookup(name))
+		return value == "false" || value == "0"
+	}
 	return session.Environment{
 		Namespace:       lookup("NAMESPACE"),
 		Commit:          lookup("COMMIT"),
@@ -111,6 +115,7 @@ func EnvironmentFrom(lookup func(name string) string) session.Environment {
 		KnownHosts:      lookup("FLEET_KNOWN_HOSTS"),
 		ConflictRetries: lookup("FLEET_APPLY_CONFLICT_RETRIES"),
 		Concurrency:     lookup("FLEET_BUNDLE_CREATION_MAX_CONCURRENCY"),
+		NoRegistries:    switchedOff("OCI_STORAGE"),
 		JSONErrors:      switchedOn("FLEET_JSON_OUTPUT"),
 	}
 }

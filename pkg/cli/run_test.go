@@ -50,7 +50,7 @@ func TestExitCodesAndMessages(t *testing.T) {
 		"unknown flag":              {[]string{"apply", "x", "--labels", "a=b"}, 2, "error: unknown flag: --labels; did you mean --label?\nSee 'fleet apply --help'.\n"},
 		"apply without a name":      {[]string{"apply"}, 2, "error: apply needs the NAME of the bundles' owner, and may have PATHs\nSee 'fleet apply --help'.\n"},
 		"file and path":             {[]string{"apply", "x", "p", "-f", "b"}, 2, "error: --file is a whole Bundle, so it takes no PATH\nSee 'fleet apply --help'.\n"},
-		"registry":                  {[]string{"apply", "x", "app", "--oci-registry-secret", "s"}, 1, "error: storing contents in a registry (--oci-registry-secret) is not supported yet\n"},
+		"registry and output":       {[]string{"apply", "x", "app", "--oci-registry-secret", "s", "-o", "-"}, 2, "error: with --output the contents stay in the Bundle, so --oci-registry-secret has no meaning with it\nSee 'fleet apply --help'.\n"},
 		"no such path":              {[]string{"apply", "x", "nowhere", "-o", "-"}, 1, "error: no bundle in nowhere: a bundle is a folder with fleet.yaml, or with YAML files below a path\n"},
 		"a name that is no label":   {[]string{"apply", "my shop", "app", "-o", "-"}, 2, "error: NAME \"my shop\" becomes a label of every Bundle and cannot be one: at most 63 letters, digits, dashes, dots and underscores\nSee 'fleet apply --help'.\n"},
 		"render of no folder":       {[]string{"render", "nowhere", "--clusters", "../clusters.yaml"}, 1, "error: read folder nowhere: there is no such folder\n"},

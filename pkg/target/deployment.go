@@ -110,7 +110,7 @@ func newDraft(s Snapshot, target Targeted, action rollout.Action, current *fleet
 	switch {
 	case released:
 		spec.Options, spec.DeploymentID = target.stripped, target.DeploymentID
-		spec.OCIContents = bundle.ContentsID != ""
+		spec.OCIContents = content.InRegistry(bundle)
 		spec.HelmChartOptions = bundle.HelmOpOptions
 		d.setValues(target.document, target.document)
 	case spec.StagedDeploymentID == target.DeploymentID:
@@ -206,7 +206,7 @@ func labelsOf(s Snapshot, cluster ClusterInfo) map[string]string {
 	labels[fleet.ClusterLabel] = cluster.Name
 	labels[fleet.ClusterNamespaceLabel] = cluster.Namespace
 	labels[fleet.ManagedLabel] = "true"
-	if s.Bundle.Spec.ContentsID == "" && s.Bundle.Spec.HelmOpOptions == nil {
+	if !content.InRegistry(&s.Bundle.Spec) && s.Bundle.Spec.HelmOpOptions == nil {
 		labels[fleet.ContentLabel] = s.ManifestID
 	}
 	return labels

@@ -172,11 +172,11 @@ func (p *Pair) Store(ctx context.Context, bundle Bundle) (*fleet.BundleDeploymen
 	if err != nil {
 		return nil, err
 	}
-	object, err := stored.Object()
+	objects, err := stored.Objects()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.fleet.Post().Resource("contents").Body(object).Do(ctx).Error(); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := p.fleet.Post().Resource("contents").Body(objects.Head).Do(ctx).Error(); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("create content of %s: %w", bundle.Name, err)
 	}
 	options := bundle.Options

@@ -31,6 +31,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
@@ -106,7 +107,7 @@ func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	log := testr.NewWithOptions(w.t, testr.Options{LogTimestamp: true})
-	from, err := hub.New(w.hub.Admin().Config, w.namespace)
+	from, err := hub.New(w.hub.Admin().Config, w.namespace, registry.Client{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -160,11 +161,11 @@ func (w *world) put(name string, b bundle) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	object, err := stored.Object()
+	objects, err := stored.Objects()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.client.Post().Resource("contents").Body(object).Do(ctx).Error(); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := w.client.Post().Resource("contents").Body(objects.Head).Do(ctx).Error(); err != nil && !apierrors.IsAlreadyExists(err) {
 		w.t.Fatal(err)
 	}
 	if b.options.DefaultNamespace == "" && b.options.TargetNamespace == "" {

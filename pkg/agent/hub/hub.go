@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +17,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/content/registry"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 const resourceName = "bundledeployments"
@@ -25,10 +29,16 @@ type Hub struct {
 	namespace string
 	fleet     rest.Interface
 	clients   kubernetes.Interface
+	registry  Registry
+}
+
+// Registry reads contents that are in an OCI registry.
+type Registry interface {
+	Pull(ctx context.Context, access registry.Access, id string) (content.Manifest, error)
 }
 
 // New returns a view of a cluster namespace on the hub.
-func New(config *rest.Config, namespace string) (*Hub, error) {
+func New(config *rest.Config, namespace string, registry Registry) (*Hub, error) {
 	scheme := runtime.NewScheme()
 	if err := fleet.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -45,7 +55,7 @@ func New(config *rest.Config, namespace string) (*Hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
 	}
-	return &Hub{namespace: namespace, fleet: client, clients: clients}, nil
+	return &Hub{namespace: namespace, fleet: client, clients: clients, registry: registry}, nil
 }
 
 // ListWatch lists and watches the BundleDeployments of the cluster.
@@ -73,7 +83,13 @@ func (h *Hub) Namespace() string { return h.namespace }
 func (h *Hub) content(ctx context.Context, name string) (*fleet.Content, error) {
 	object := &fleet.Content{}
 	err := h.fleet.Get().Resource("contents").Name(name).Do(ctx).Into(object)
-	return object, err
+	if apierrors.IsNotFound(err) {
+		return nil, fault.New(fault.Waiting, ReasonWaitingForContent, "content %s is not on the hub yet", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get content %s: %w", name, err)
+	}
+	return object, nil
 }
 
 func (h *Hub) secret(ctx context.Context, name string) (*corev1.Secret, error) {

@@ -14,6 +14,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -33,21 +34,50 @@ func (h *Hub) Input(ctx context.Context, deployment *fleet.BundleDeployment) (re
 		BundleID: deployment.Name, Commit: deployment.Labels[fleet.CommitLabel],
 		Options: *deployment.Spec.Options.DeepCopy(),
 	}
-	if deployment.Spec.OCIContents {
-		return input, fault.New(fault.Stalled, "OCIContents", "contents in a registry cannot be read by this agent; store them on the hub")
-	}
 	input.ManifestID, _, _ = strings.Cut(deployment.Spec.DeploymentID, ":")
-	stored, err := h.content(ctx, input.ManifestID)
-	if apierrors.IsNotFound(err) {
-		return input, fault.New(fault.Waiting, ReasonWaitingForContent, "content %s is not on the hub yet", input.ManifestID)
+	read := h.stored
+	if deployment.Spec.OCIContents {
+		read = h.pulled
 	}
-	if err != nil {
-		return input, fmt.Errorf("get content %s: %w", input.ManifestID, err)
-	}
-	if input.Manifest, err = content.Load(stored); err != nil {
-		return input, fault.Wrap(fault.Stalled, "InvalidContent", err)
+	var err error
+	if input.Manifest, err = read(ctx, input.ManifestID); err != nil {
+		return input, err
 	}
 	return input, h.readValues(ctx, deployment, &input.Options)
+}
+
+// stored reads the files of a bundle from the hub, chunk by chunk where there are some.
+func (h *Hub) stored(ctx context.Context, id string) (content.Manifest, error) {
+	head, err := h.content(ctx, id)
+	if err != nil {
+		return content.Manifest{}, err
+	}
+	var missing error
+	manifest, err := content.Load(head, func(name string) (chunk *fleet.Content, err error) {
+		chunk, missing = h.content(ctx, name)
+		return chunk, missing
+	})
+	if missing != nil {
+		return manifest, missing
+	}
+	return manifest, fault.Wrap(fault.Stalled, "InvalidContent", err)
+}
+
+// pulled reads the files of a bundle from a registry, with the access that the hub has put beside the
+// deployment.
+func (h *Hub) pulled(ctx context.Context, id string) (content.Manifest, error) {
+	secret, err := h.secret(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return content.Manifest{}, fault.New(fault.Waiting, ReasonWaitingForContent, "the access to the registry with contents %s is not on the hub yet", id)
+	}
+	if err != nil {
+		return content.Manifest{}, fmt.Errorf("get access to contents %s: %w", id, err)
+	}
+	access, err := registry.AccessOf(secret)
+	if err != nil {
+		return content.Manifest{}, err
+	}
+	return h.registry.Pull(ctx, access.ForAgents(), id)
 }
 
 // Copies reads the Secrets and ConfigMaps that the hub has put next to the deployment for the member.

@@ -36,6 +36,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/join"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	clustercontroller "github.com/fairlead-dev/fairlead/pkg/cluster/controller"
+	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -211,7 +212,7 @@ func TestRegistration(t *testing.T) {
 	if err := list(t.Context(), connection.Config(), s.workspace); !apierrors.IsForbidden(err) {
 		t.Errorf("list deployments of others: %v, want it forbidden", err)
 	}
-	if _, err := hub.New(connection.Config(), credential.DeploymentNamespace); err != nil {
+	if _, err := hub.New(connection.Config(), credential.DeploymentNamespace, registry.Client{}); err != nil {
 		t.Error(err)
 	}
 	again, err := s.joiner().Ensure(t.Context(), time.Now())

@@ -33,7 +33,7 @@ type Limits struct {
 }
 
 // DefaultLimits fit every chart that could be stored as a bundle.
-var DefaultLimits = Limits{Packed: 32 << 20, File: 30 << 20, Total: 64 << 20, Entries: 10_000}
+var DefaultLimits = Limits{Packed: 32 << 20, File: 24 << 20, Total: 64 << 20, Entries: 10_000}
 
 // Unpack returns the files of a gzipped tar archive, sorted by name. Errors are of class Stalled.
 func Unpack(data []byte, limits Limits) ([]File, error) {

@@ -7,7 +7,7 @@ import (
 
 func TestContentsRememberWhatIsNeeded(t *testing.T) {
 	now := start
-	kept := newContents(nil, nil, func() time.Time { return now })
+	kept := newContents(nil, nil, nil, func() time.Time { return now })
 	if kept.touch("s-a", false) || !kept.lastNeeded("s-a").IsZero() {
 		t.Error("a Content that nobody saw counts as known")
 	}
@@ -36,7 +36,7 @@ func TestUnusedContentsAreKeptForAWhile(t *testing.T) {
 		"old, needed long ago": {start.Add(-time.Hour), start.Add(-unusedFor), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := keptFor(test.created, test.needed, start); got != test.want {
+			if got := keptFor(unusedFor, start, test.created, test.needed); got != test.want {
 				t.Errorf("kept for %s, want %s", got, test.want)
 			}
 		})

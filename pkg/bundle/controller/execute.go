@@ -29,8 +29,10 @@ func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot
 	for i := range snapshot.Current {
 		current[snapshot.Current[i].Namespace] = &snapshot.Current[i]
 	}
-	pass := &pass{reconciler: r, bundle: client.ObjectKeyFromObject(bundle), current: current}
+	key := client.ObjectKeyFromObject(bundle)
+	pass := &pass{reconciler: r, bundle: key, current: current, access: r.accesses.giver(key)}
 	return join(
+		pass.access.giveAll(ctx, snapshot.Current),
 		each(plan.Create, func(d *target.Deployment) error { return pass.create(ctx, d) }),
 		each(plan.Update, func(d *target.Deployment) error { return pass.update(ctx, d) }),
 		each(plan.Secrets, func(d *target.Deployment) error { return r.writeValues(ctx, d.Object, d.Values) }),
@@ -44,11 +46,15 @@ type pass struct {
 	reconciler *Reconciler
 	bundle     types.NamespacedName
 	current    map[string]*fleet.BundleDeployment
+	access     *giver
 }
 
 // create writes the values first, so that no agent sees a hash without its values.
 func (p *pass) create(ctx context.Context, deployment *target.Deployment) error {
 	object := deployment.Object
+	if err := p.access.give(ctx, object); err != nil {
+		return err
+	}
 	made, err := p.createValues(ctx, deployment)
 	if err != nil {
 		return err
@@ -117,6 +123,9 @@ func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fle
 // resource version would make both fail.
 func (p *pass) update(ctx context.Context, deployment *target.Deployment) error {
 	object, before := deployment.Object, p.current[deployment.Object.Namespace]
+	if err := p.access.give(ctx, object); err != nil {
+		return err
+	}
 	if deployment.NeedsCurrentValues {
 		values, err := p.reconciler.currentValues(ctx, object)
 		if err != nil {

@@ -36,9 +36,6 @@ func (r *Reconciler) gather(ctx context.Context, bundle *fleet.Bundle) (target.S
 		PersonsEdit:      bundle.Generation != bundle.Status.ObservedGeneration,
 		ConfirmedDeletes: bundle.Annotations[fleet.ConfirmDeletesAnnotation],
 	}
-	if bundle.Spec.ContentsID != "" {
-		snapshot.ManifestID = bundle.Spec.ContentsID
-	}
 	current, err := r.deployments(ctx, bundle)
 	if err != nil {
 		return target.Snapshot{}, err

@@ -35,7 +35,14 @@ func observe(bundle *fleet.Bundle, pass outcome, rollup status.Rollup, now time.
 		input.Problems = problemsOf(pass.plan)
 		input.Held = heldOf(pass.plan, pass.current)
 	}
-	return status.Bundle(input, now)
+	next := status.Bundle(input, now)
+	switch {
+	case !content.InRegistry(&bundle.Spec):
+		next.OCIReference = ""
+	case pass.reference != "":
+		next.OCIReference = pass.reference
+	}
+	return next
 }
 
 func rolloutOf(plan target.Plan) *status.Rollout {

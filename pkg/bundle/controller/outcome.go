@@ -17,7 +17,9 @@ type outcome struct {
 	planned bool
 	// current are the deployments the pass was planned on.
 	current []fleet.BundleDeployment
-	err     error
+	// reference is where the files are in a registry.
+	reference string
+	err       error
 }
 
 // unseen says that the pass wrote deployments without trouble: the next one, when they are visible, can

@@ -14,8 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"k8s.io/client-go/tools/events"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -40,10 +44,14 @@ type Reconciler struct {
 	Rollups Rollups
 	// Validate lets bundles be rendered before they are sent, unless they say otherwise.
 	Validate bool
-	Metrics  *Metrics
-	Now      func() time.Time
+	// Keeper removes contents from registries.
+	Keeper  *store.Keeper
+	Events  events.EventRecorder
+	Metrics *Metrics
+	Now     func() time.Time
 
 	contents  *contents
+	accesses  *accesses
 	validator *validation.Validator
 	writes    settled
 	values    valuesCache
@@ -123,11 +131,16 @@ func (r *Reconciler) deploy(ctx context.Context, bundle *fleet.Bundle) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
+	reference, err := r.stored(ctx, bundle)
+	if err != nil {
+		return outcome{current: snapshot.Current, err: err}
+	}
 	plan, err := r.plan(bundle, snapshot)
 	if err != nil {
 		return outcome{current: snapshot.Current, err: err}
 	}
-	return outcome{plan: plan, planned: true, current: snapshot.Current, err: r.execute(ctx, bundle, snapshot, plan)}
+	err = r.execute(ctx, bundle, snapshot, plan)
+	return outcome{plan: plan, planned: true, current: snapshot.Current, reference: reference, err: err}
 }
 
 // plan plans with what is known about rendering, and asks for what is not.
@@ -147,7 +160,7 @@ func (r *Reconciler) plan(bundle *fleet.Bundle, snapshot target.Snapshot) (targe
 
 // validates says whether a bundle is rendered before it is sent. The files of some are not on the hub.
 func (r *Reconciler) validates(bundle *fleet.Bundle) bool {
-	if bundle.Spec.ContentsID != "" || bundle.Spec.HelmOpOptions != nil {
+	if content.InRegistry(&bundle.Spec) || bundle.Spec.HelmOpOptions != nil {
 		return false
 	}
 	if bundle.Spec.Validate != nil {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -24,15 +25,16 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
-// secretsOfType caches the names of the Secrets of one type, nothing of what is in them.
-func secretsOfType(mgr ctrl.Manager, kind corev1.SecretType) (cache.Cache, error) {
+// secretsOfType caches the metadata of the Secrets of one type, as far as the transform leaves it, and nothing
+// of what is in them.
+func secretsOfType(mgr ctrl.Manager, kind corev1.SecretType, transform toolscache.TransformFunc) (cache.Cache, error) {
 	share := true
 	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme:                       mgr.GetScheme(),
 		Mapper:                       mgr.GetRESTMapper(),
 		HTTPClient:                   mgr.GetHTTPClient(),
 		DefaultFieldSelector:         fields.OneTermEqualSelector("type", string(kind)),
-		DefaultTransform:             namesOnly,
+		DefaultTransform:             transform,
 		DefaultUnsafeDisableDeepCopy: &share,
 	})
 	if err != nil {
@@ -77,6 +79,32 @@ func (r *Reconciler) bundleValues() handler.TypedEventHandler[*metav1.PartialObj
 			// The next pass finds out that they are missing and says so; whoever made the Bundle writes them again.
 			r.values.drop(client.ObjectKeyFromObject(e.Object))
 			wake(e.Object, queue)
+		},
+	}
+}
+
+// bundleAccesses wakes the Bundles up whose contents are in a registry, when the Secret that says where comes,
+// changes or goes, or a copy of it goes.
+func (r *Reconciler) bundleAccesses() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+	wake := func(ctx context.Context, object client.Object, queue requests) {
+		for _, request := range r.bundlesOfContents(ctx, object) {
+			queue.Add(request)
+		}
+	}
+	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], queue requests) {
+			wake(ctx, e.Object, queue)
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], queue requests) {
+			wake(ctx, e.ObjectNew, queue)
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], queue requests) {
+			if labels := e.Object.GetLabels(); labels[fleet.BundleNamespaceLabel] != "" {
+				// A member's copy has its bundle's name.
+				queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: labels[fleet.BundleNamespaceLabel], Name: labels[fleet.BundleLabel]}})
+				return
+			}
+			wake(ctx, e.Object, queue)
 		},
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -19,7 +21,6 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
-	"github.com/fairlead-dev/fairlead/pkg/content"
 )
 
 // nameIndex finds the Bundles of a name in all namespaces.
@@ -28,12 +29,9 @@ const nameIndex = "name"
 // Register adds the controllers of Bundles and Contents to a manager. Changes of the numbers of a
 // Bundle's deployments arrive through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
-	r.contents = newContents(r.Client, r.Reader, r.Now)
+	r.contents = newContents(r.Client, mgr.GetCache(), r.Reader, r.Now)
 	r.validator = validation.New(validation.Options{
-		Files: func(ctx context.Context, bundle types.NamespacedName, id string) (content.Manifest, error) {
-			manifest, _, err := r.contents.files(ctx, bundle, id)
-			return manifest, err
-		},
+		Files: r.files,
 		Count: r.Metrics.rendered, Now: r.Now, Log: mgr.GetLogger().WithName("validation"),
 	})
 	if err := mgr.Add(r.validator); err != nil {
@@ -45,15 +43,22 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 	if err := r.contents.register(mgr); err != nil {
 		return err
 	}
-	ofBundles, err := secretsOfType(mgr, fleet.BundleValuesSecretType)
+	ofBundles, err := secretsOfType(mgr, fleet.BundleValuesSecretType, namesOnly)
 	if err != nil {
 		return err
 	}
-	ofDeployments, err := secretsOfType(mgr, fleet.DeploymentValuesSecretType)
+	ofDeployments, err := secretsOfType(mgr, fleet.DeploymentValuesSecretType, namesOnly)
 	if err != nil {
 		return err
 	}
 	r.valuesOfDeployments = ofDeployments
+	ofRegistries, err := secretsOfType(mgr, fleet.OCIStorageSecretType, cache.TransformStripManagedFields())
+	if err != nil {
+		return err
+	}
+	if err := r.registerArtifacts(mgr, ofRegistries); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("bundle").
 		For(&fleet.Bundle{}, builder.WithPredicates(predicate.Or(
@@ -68,10 +73,32 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.bundlesMapped), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(rollups).
 		WatchesRawSource(r.validator.Source()).
+		WatchesMetadata(&fleet.Content{}, handler.EnqueueRequestsFromMapFunc(r.bundlesOfContents), builder.WithPredicates(comesOrGoes())).
+		WatchesRawSource(source.Kind(ofRegistries, secretMetadata(), r.bundleAccesses())).
 		WatchesRawSource(source.Kind(ofBundles, secretMetadata(), r.bundleValues())).
 		WatchesRawSource(source.Kind(ofDeployments, secretMetadata(), r.deploymentValues())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
+}
+
+// registerArtifacts prepares what has to do with registries.
+func (r *Reconciler) registerArtifacts(mgr ctrl.Manager, secrets cache.Cache) error {
+	err := secrets.IndexField(context.Background(), secretMetadata(), nameIndex, func(object client.Object) []string {
+		return []string{object.GetName()}
+	})
+	if err != nil {
+		return fmt.Errorf("index Secrets by name: %w", err)
+	}
+	r.accesses = &accesses{client: r.Client, reader: r.Reader, cached: secrets}
+	collector := &artifacts{
+		client: r.Client, cached: secrets, keeper: r.Keeper, events: r.Events, now: r.Now, lost: map[types.NamespacedName]bool{},
+	}
+	return collector.register(mgr, source.Kind(secrets, secretMetadata(), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
+}
+
+// comesOrGoes lets through what appears and vanishes.
+func comesOrGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
 func index(mgr ctrl.Manager) error {
@@ -85,6 +112,9 @@ func index(mgr ctrl.Manager) error {
 	}
 	if err := indexer.IndexField(context.Background(), &fleet.BundleDeployment{}, contentIndex, contentOf); err != nil {
 		return fmt.Errorf("index deployments by content: %w", err)
+	}
+	if err := indexer.IndexField(context.Background(), &fleet.Bundle{}, contentsIndex, contentsOf); err != nil {
+		return fmt.Errorf("index bundles by contents: %w", err)
 	}
 	err = indexer.IndexField(context.Background(), &fleet.Bundle{}, nameIndex, func(object client.Object) []string {
 		return []string{object.GetName()}

@@ -21,7 +21,7 @@ const (
 	ReasonBrokenLink = "BrokenLink"
 
 	// MaxFile bounds one file, in bytes.
-	MaxFile = 30 << 20
+	MaxFile = 24 << 20
 
 	// worthReusing is the size of files, in bytes, whose memory is used again.
 	worthReusing = 1 << 20

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -57,7 +56,7 @@ func (f *flags) add(set *pflag.FlagSet, env session.Environment) {
 	set.BoolVar(&f.correctDrift.Force, "correct-drift-force", false, "replace objects where restoring in place fails")
 	set.BoolVar(&f.correctDrift.KeepFailHistory, "correct-drift-keep-fail-history", false, "keep the release record of a failed correction")
 	set.StringVar(&f.commit, "commit", env.Commit, "commit the Bundles are made from; default: COMMIT, else HEAD of the git checkout")
-	set.StringVar(&f.ociRegistrySecret, "oci-registry-secret", "", "Secret of a registry that stores the contents (not supported yet)")
+	set.StringVar(&f.ociRegistrySecret, "oci-registry-secret", "", "Secret beside the Bundles with the registry that their contents are pushed to; default: ocistorage, where there is one")
 	set.BoolVar(&f.drivenScan, "driven-scan", false, "each PATH is one bundle, base or base:options, and nothing else is searched")
 	set.StringVar(&f.drivenScanSeparator, "driven-scan-sep", ":", "separates base and options")
 	set.IntVar(&f.concurrency, "bundle-creation-max-concurrency", number(env.Concurrency, defaultConcurrency), "Bundles written at one time")
@@ -81,8 +80,8 @@ func number(text string, fallback int) int {
 // check finds combinations that make no sense.
 func (f *flags) check(paths []string) error {
 	switch {
-	case f.ociRegistrySecret != "":
-		return errors.New("storing contents in a registry (--oci-registry-secret) is not supported yet")
+	case f.ociRegistrySecret != "" && f.output != "":
+		return session.Usage("with --output the contents stay in the Bundle, so --oci-registry-secret has no meaning with it")
 	case f.file != "" && len(paths) > 0:
 		return session.Usage("--file is a whole Bundle, so it takes no PATH")
 	case f.file != "" && f.bundleFile != "":

@@ -16,6 +16,8 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
+	"github.com/fairlead-dev/fairlead/pkg/content/registry"
+	"github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -24,6 +26,9 @@ type hub struct {
 	client  client.Client
 	session *session.Session
 	retries int
+	keeper  *store.Keeper
+	// registry takes the contents; nil leaves them on the hub.
+	registry *registry.Access
 }
 
 // write brings the hub to what the result says. Bundles that could not be read do not keep the others
@@ -34,6 +39,13 @@ func (f *flags) write(ctx context.Context, s *session.Session, name string, resu
 		return errors.Join(readErr, err)
 	}
 	h := &hub{client: connection, session: s, retries: number(s.Env.ConflictRetries, defaultRetries)}
+	h.keeper = &store.Keeper{
+		Client: connection, Reader: connection, Registry: registry.Client{Proxy: s.Env.Proxy}, Disabled: s.Env.NoRegistries, Now: s.Now,
+	}
+	h.registry, err = h.keeper.Access(ctx, s.Namespace(session.LocalNamespace), f.ociRegistrySecret)
+	if err != nil {
+		return errors.Join(readErr, err)
+	}
 	limit := f.concurrency
 	if limit <= 0 {
 		limit = defaultConcurrency
@@ -66,10 +78,14 @@ func (f *flags) write(ctx context.Context, s *session.Session, name string, resu
 func (h *hub) apply(ctx context.Context, wanted bundle.Bundle) error {
 	backoff := retry.DefaultRetry
 	backoff.Steps = h.retries
+	files, err := store.Detach(wanted.Object, h.registry)
+	if err != nil {
+		return err
+	}
 	var done action
-	err := retry.RetryOnConflict(backoff, func() error {
+	err = retry.RetryOnConflict(backoff, func() error {
 		var err error
-		done, err = h.applyOnce(ctx, wanted)
+		done, err = h.applyOnce(ctx, wanted, files)
 		return err
 	})
 	if err != nil {
@@ -86,7 +102,7 @@ func (h *hub) apply(ctx context.Context, wanted bundle.Bundle) error {
 	return nil
 }
 
-func (h *hub) applyOnce(ctx context.Context, wanted bundle.Bundle) (action, error) {
+func (h *hub) applyOnce(ctx context.Context, wanted bundle.Bundle, files *store.Files) (action, error) {
 	object := wanted.Object
 	key := client.ObjectKeyFromObject(object)
 	current := &fleet.Bundle{}
@@ -102,6 +118,13 @@ func (h *hub) applyOnce(ctx context.Context, wanted bundle.Bundle) (action, erro
 	}
 	what, err := decide(object, current)
 	if err != nil {
+		return "", err
+	}
+	keep := h.keeper.Keep
+	if what == unchanged {
+		keep = h.keeper.Verify
+	}
+	if err := keep(ctx, key, files); err != nil {
 		return "", err
 	}
 	if err := h.writeValues(ctx, wanted); err != nil {

@@ -110,10 +110,17 @@ func inputOf(deployment *fleet.BundleDeployment, contents []*fleet.Content) (ren
 	}
 	manifestID, _, _ := strings.Cut(id, ":")
 	for _, stored := range slices.Backward(contents) {
-		if manifestID != "" && stored.Name != manifestID {
+		if stored.Labels[fleet.ChunkOfLabel] != "" || manifestID != "" && stored.Name != manifestID {
 			continue
 		}
-		manifest, err := content.Load(stored)
+		manifest, err := content.Load(stored, func(name string) (*fleet.Content, error) {
+			for _, chunk := range contents {
+				if chunk.Name == name {
+					return chunk, nil
+				}
+			}
+			return nil, fmt.Errorf("read deployment: the file lacks the content %s", name)
+		})
 		if err != nil {
 			return render.Input{}, err
 		}

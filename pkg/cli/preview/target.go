@@ -118,20 +118,26 @@ func printTargets(s *session.Session, bundle *fleet.Bundle, known inventory.Inve
 	if bundle.Spec.ValuesHash != "" {
 		return fmt.Errorf("target bundle %s/%s: its Helm values are in a Secret of the hub; make it with `fleet apply -o`, which leaves them in the Bundle", bundle.Namespace, bundle.Name)
 	}
+	if bundle.Spec.ContentsID != "" {
+		return fmt.Errorf("target bundle %s/%s: its files are stored apart from it; make it with `fleet apply -o`, which leaves them in the Bundle", bundle.Namespace, bundle.Name)
+	}
 	stored, err := content.Manifest{Resources: bundle.Spec.Resources}.Store()
 	if err != nil {
 		return fmt.Errorf("target bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
 	}
-	object, err := stored.Object()
+	objects, err := stored.Objects()
 	if err != nil {
 		return err
 	}
-	object.SetGroupVersionKind(fleet.GroupVersion.WithKind("Content"))
 	deployments, failed := deploymentsOf(s, bundle, stored.ID, known)
 	if deployments == nil && failed != nil {
 		return failed
 	}
-	all := []any{object}
+	var all []any
+	for _, object := range append(objects.Chunks, objects.Head) {
+		object.SetGroupVersionKind(fleet.GroupVersion.WithKind("Content"))
+		all = append(all, object)
+	}
 	for _, deployment := range deployments {
 		all = append(all, deployment)
 	}

@@ -77,6 +77,9 @@ func (f *testFlags) run(ctx context.Context, s *session.Session, dir string) err
 		return err
 	}
 	merged.Helm = rendered.Helm
+	if object.Spec.ContentsID != "" {
+		return fmt.Errorf("test bundle %s: its files are stored apart from it; make it with `fleet apply -o`, which leaves them in the Bundle", object.Name)
+	}
 	manifest := content.Manifest{Resources: object.Spec.Resources}
 	stored, err := manifest.Store()
 	if err != nil {

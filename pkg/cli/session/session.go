@@ -43,6 +43,8 @@ type Environment struct {
 	ConflictRetries string
 	// Concurrency bounds the writes at one time (FLEET_BUNDLE_CREATION_MAX_CONCURRENCY).
 	Concurrency string
+	// NoRegistries keeps bundle contents on the hub whatever registry is named (OCI_STORAGE=false).
+	NoRegistries bool
 	// JSONErrors prints a failure as a line of JSON (FLEET_JSON_OUTPUT).
 	JSONErrors bool
 	// Proxy returns the proxy for a request of a chart; nil means none.

@@ -101,6 +101,22 @@ func refused(name string, err error) error {
 	return wrapped
 }
 
+// Read returns the manifest of an id.
+func Read(ctx context.Context, reader client.Reader, id string) (content.Manifest, error) {
+	get := func(name string) (*fleet.Content, error) {
+		object := &fleet.Content{}
+		if err := reader.Get(ctx, types.NamespacedName{Name: name}, object); err != nil {
+			return nil, fmt.Errorf("get content %s: %w", name, err)
+		}
+		return object, nil
+	}
+	head, err := get(id)
+	if err != nil {
+		return content.Manifest{}, err
+	}
+	return content.Load(head, get)
+}
+
 // NeededAt returns when somebody said last that a Content is needed; zero if nobody did.
 func NeededAt(annotations map[string]string) time.Time {
 	at, err := time.Parse(time.RFC3339, annotations[fleet.NeededAnnotation])

@@ -32,9 +32,12 @@ func (r *Reconciler) execute(ctx context.Context, todo plan) (map[string]string,
 	}
 	each(todo.create, r.create)
 	each(todo.update, r.update)
-	for _, bundle := range todo.values {
-		_, err := r.writeValues(ctx, bundle)
+	for _, bundle := range todo.repair {
+		_, err := r.writeParts(ctx, bundle)
 		problems = append(problems, err)
+	}
+	for _, bundle := range todo.grant {
+		problems = append(problems, r.Keeper.Grant(ctx, client.ObjectKeyFromObject(bundle.bundle), bundle.files))
 	}
 	problems = append(problems, errTerminating(todo.terminating))
 	if err := errors.Join(problems...); err != nil {
@@ -56,9 +59,17 @@ func digestOf(stored *fleet.Bundle, wanted content.Summary) string {
 	return summary.SpecDigest
 }
 
-// create writes the values first: a Bundle must never be seen without the values it names.
+// writeParts writes what a Bundle needs and does not hold, before it: a Bundle must never be seen without the
+// files and values it names. undo takes the values back; files that nobody refers to are collected.
+func (r *Reconciler) writeParts(ctx context.Context, want wanted) (undo func(context.Context) error, err error) {
+	if err := r.Keeper.Keep(ctx, client.ObjectKeyFromObject(want.bundle), want.files); err != nil {
+		return nil, err
+	}
+	return r.writeValues(ctx, want)
+}
+
 func (r *Reconciler) create(ctx context.Context, want wanted) (*fleet.Bundle, error) {
-	undo, err := r.writeValues(ctx, want)
+	undo, err := r.writeParts(ctx, want)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +89,7 @@ func (r *Reconciler) update(ctx context.Context, want wanted) (*fleet.Bundle, er
 	if current.Labels[fleet.RepoLabel] != want.bundle.Labels[fleet.RepoLabel] {
 		return nil, ownedByOther(want.bundle.Name, current.Labels)
 	}
-	undo, err := r.writeValues(ctx, want)
+	undo, err := r.writeParts(ctx, want)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -22,10 +23,12 @@ const (
 	reasonOwnedByOther = "BundleOwnedByOther"
 )
 
-// wanted is a Bundle as the source has it, with the data of its values Secret.
+// wanted is a Bundle as the source has it, with the data of its values Secret and the files that it does not
+// hold itself.
 type wanted struct {
 	bundle  *fleet.Bundle
 	values  map[string][]byte
+	files   *store.Files
 	summary content.Summary
 }
 
@@ -33,15 +36,17 @@ type wanted struct {
 type plan struct {
 	create []wanted
 	update []wanted
-	// values are Bundles that are as they should be, whose values Secret is not.
-	values []wanted
+	// repair are Bundles that are as they should be, whose values or files are not.
+	repair []wanted
+	// grant are Bundles that are as they should be, with files in a registry: the access may have changed.
+	grant  []wanted
 	delete []*fleet.Bundle
 	// terminating are names that cannot be used before the old Bundle is gone.
 	terminating []string
 }
 
 func (p plan) empty() bool {
-	return len(p.create)+len(p.update)+len(p.values)+len(p.delete)+len(p.terminating) == 0
+	return len(p.create)+len(p.update)+len(p.repair)+len(p.grant)+len(p.delete)+len(p.terminating) == 0
 }
 
 // planBundles compares the wanted Bundles with the existing ones of the namespace (trimmed). It refuses
@@ -68,8 +73,10 @@ func planBundles(repo string, want []wanted, existing map[string]*fleet.Bundle, 
 			return plan{}, ownedByOther(name, current.Labels)
 		case changed(current, bundle):
 			result.update = append(result.update, bundle)
-		case waitsForValues(current):
-			result.values = append(result.values, bundle)
+		case waitsForParts(current):
+			result.repair = append(result.repair, bundle)
+		case bundle.files != nil && bundle.files.Access != nil:
+			result.grant = append(result.grant, bundle)
 		}
 	}
 	if !prune {
@@ -127,10 +134,12 @@ func sortWanted(bundles []wanted) {
 	slices.SortFunc(bundles, func(a, b wanted) int { return cmp.Compare(a.bundle.Name, b.bundle.Name) })
 }
 
-// waitsForValues says that a Bundle reports its values Secret as missing or as another version's.
-func waitsForValues(bundle *fleet.Bundle) bool {
+// waitsForParts says that a Bundle reports its values Secret as missing or as another version's, or files
+// that it does not hold as missing.
+func waitsForParts(bundle *fleet.Bundle) bool {
 	ready := status.Find(bundle.Status.Conditions, fleet.ConditionReady)
-	return ready != nil && ready.Status == corev1.ConditionFalse && ready.Reason == target.ReasonValuesMissing
+	return ready != nil && ready.Status == corev1.ConditionFalse &&
+		(ready.Reason == target.ReasonValuesMissing || ready.Reason == fleet.ReasonContentsMissing)
 }
 
 // ours returns those of the existing Bundles that belong to a GitRepo and stay.
@@ -144,11 +153,11 @@ func ours(repo string, existing map[string]*fleet.Bundle) map[string]*fleet.Bund
 	return own
 }
 
-// intact says that a GitRepo's own Bundles are exactly those of its last read, and have their values.
+// intact says that a GitRepo's own Bundles are exactly those of its last read, and have their values and files.
 func intact(own map[string]*fleet.Bundle, applied map[string]string) bool {
 	for name, bundle := range own {
 		summary, _ := content.SummaryOf(bundle)
-		if digest, known := applied[name]; !known || digest != summary.SpecDigest || waitsForValues(bundle) {
+		if digest, known := applied[name]; !known || digest != summary.SpecDigest || waitsForParts(bundle) {
 			return false
 		}
 	}

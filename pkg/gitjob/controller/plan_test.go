@@ -75,7 +75,7 @@ var valuesMissing = ready(corev1.ConditionFalse, target.ReasonValuesMissing, "no
 
 func (p plan) String() string {
 	var words []string
-	for verb, list := range map[string][]wanted{"create": p.create, "update": p.update, "values": p.values} {
+	for verb, list := range map[string][]wanted{"create": p.create, "update": p.update, "values": p.repair} {
 		for _, one := range list {
 			words = append(words, verb+" "+one.bundle.Name)
 		}

@@ -16,6 +16,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch"
+	contentstore "github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/store"
@@ -48,6 +49,8 @@ type Reconciler struct {
 	Git    Git
 	// Fetcher gets charts that are not in the repository.
 	Fetcher *fetch.Fetcher
+	// Keeper stores files that Bundles do not hold themselves.
+	Keeper  *contentstore.Keeper
 	Rollups Rollups
 	Events  events.EventRecorder
 	// HostKeys returns the SSH host keys trusted for repositories whose Secret names none.

@@ -11,6 +11,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	contentstore "github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/policy/reader"
 )
 
@@ -114,6 +115,10 @@ func (r *Reconciler) wantedBundles(ctx context.Context, repo *fleet.GitRepo, com
 		return nil, nil, err
 	}
 	defer charts.Close()
+	access, err := r.Keeper.Access(ctx, repo.Namespace, repo.Spec.OCIRegistrySecret)
+	if err != nil {
+		return nil, nil, err
+	}
 	result, err := bundle.Read(ctx, tree, request(repo, commit), charts)
 	if err == nil {
 		err = result.Err()
@@ -126,9 +131,11 @@ func (r *Reconciler) wantedBundles(ctx context.Context, repo *fleet.GitRepo, com
 	for _, made := range result.Bundles {
 		// The bundle controller needs it, and would have to write the bundle once more.
 		made.Object.Finalizers = []string{fleet.BundleFinalizer}
+		files, err := contentstore.Detach(made.Object, access)
+		problems = append(problems, err)
 		summary, err := content.Summarize(made.Object.Spec)
 		problems = append(problems, err)
-		want = append(want, wanted{bundle: made.Object, values: made.Values, summary: summary})
+		want = append(want, wanted{bundle: made.Object, values: made.Values, files: files, summary: summary})
 	}
 	sortWanted(want)
 	return want, result, errors.Join(problems...)

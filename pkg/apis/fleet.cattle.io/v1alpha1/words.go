@@ -136,6 +136,10 @@ const (
 // ReasonError is the reason of a condition that reports a failure.
 const ReasonError = "Error"
 
+// ReasonContentsMissing is the reason of a Bundle's Ready condition when the files that it names are neither
+// on the hub nor can their registry be found.
+const ReasonContentsMissing = "ContentsMissing"
+
 // ReasonWaitingForValues is the reason by which an agent says that the values Secret of a
 // BundleDeployment is not there or belongs to another version; the hub then writes it again.
 const ReasonWaitingForValues = "WaitingForValues"
