@@ -221,6 +221,8 @@ func (h *hub) addBundles() error {
 		Validate: h.settings.validateBundles,
 		Metrics:  shown,
 		Now:      time.Now,
+
+		UnusedContents: h.settings.unusedContents,
 	}
 	return reconciler.Register(h, h.feed.Source(status.KindBundle), h.settings.bundleWorkers)
 }

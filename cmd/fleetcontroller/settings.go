@@ -27,6 +27,8 @@ type settings struct {
 	skipHostKeys    bool
 	// registries lets sources keep the contents of their bundles in OCI registries.
 	registries bool
+	// unusedContents is how long contents are kept that nobody refers to.
+	unusedContents time.Duration
 
 	requireTokenTTL      bool
 	refuseServiceAccount bool
@@ -80,6 +82,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.cacheDir, "cache-dir", s.cacheDir, "folder for git mirrors and charts")
 	flags.BoolVar(&s.skipHostKeys, "insecure-skip-host-key-checks", false, "accept SSH hosts that nobody vouches for")
 	flags.BoolVar(&s.registries, "oci-storage", s.registries, "keep bundle contents in the registry of ociRegistrySecret or of a Secret named ocistorage")
+	flags.DurationVar(&s.unusedContents, "keep-unused-contents", 2*time.Minute, "how long contents on the hub are kept that nobody refers to; what refers to them may be on its way")
 	flags.BoolVar(&s.requireTokenTTL, "require-token-ttl", false, "delete registration tokens that never expire")
 	flags.BoolVar(&s.refuseServiceAccount, "refuse-service-account-agents", false, "let only agents join that ask for a certificate")
 	flags.BoolVar(&s.validateBundles, "validate-bundles", true, "render bundles before they are sent, unless they or their GitRepo say otherwise; a cluster for which one does not render keeps what it has")

@@ -138,7 +138,7 @@ func (r *running) run(ctx context.Context, cluster *kube.Cluster) error {
 		Name: "fleet-controller", Path: r.program, Dir: r.dir, Log: r.log,
 		Args: []string{
 			"--kubeconfig", account.Kubeconfig, "--cache-dir", filepath.Join(r.dir, "cache"), "--leader-elect=false",
-			"--metrics-bind-address", r.metrics, "--health-probe-bind-address=0", "--listen=0",
+			"--metrics-bind-address", r.metrics, "--health-probe-bind-address=0", "--listen=0", "--keep-unused-contents=15s",
 		},
 	})
 	return err

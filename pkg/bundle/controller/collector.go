@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// unusedFor is how long a Content without users is kept: its first user may be on the way.
+	// unusedFor is how long a Content without users is kept by default: its first user may be on the way.
 	unusedFor = 2 * time.Minute
 	// unfinishedFor is how long chunks without a head are kept: the rest may be on the way.
 	unfinishedFor = 30 * time.Minute
@@ -143,7 +143,7 @@ func (c *contents) remove(ctx context.Context, object *metav1.PartialObjectMetad
 	defer stripe.Unlock()
 	// Looked up under the lock: a bundle that is told now that the Content exists must find it.
 	needed := store.NeededAt(object.Annotations)
-	if wait := keptFor(unusedFor, c.now(), object.CreationTimestamp.Time, needed, c.lastNeeded(object.Name)); wait > 0 {
+	if wait := keptFor(c.unusedFor, c.now(), object.CreationTimestamp.Time, needed, c.lastNeeded(object.Name)); wait > 0 {
 		return wait, nil
 	}
 	users := &metav1.PartialObjectMetadataList{}
@@ -152,7 +152,7 @@ func (c *contents) remove(ctx context.Context, object *metav1.PartialObjectMetad
 		return 0, fmt.Errorf("list users of content %s: %w", object.Name, err)
 	}
 	if len(users.Items) > 0 {
-		return unusedFor, nil
+		return c.unusedFor, nil
 	}
 	return 0, c.drop(ctx, object)
 }

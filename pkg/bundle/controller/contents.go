@@ -38,6 +38,8 @@ type contents struct {
 	reader client.Reader
 	store  store.Store
 	now    func() time.Time
+	// unusedFor is how long what nobody refers to is kept.
+	unusedFor time.Duration
 
 	// stripes keep the creation and the removal of one Content apart.
 	stripes [32]sync.Mutex
@@ -48,7 +50,7 @@ type contents struct {
 
 func newContents(writer client.Client, cached, reader client.Reader, now func() time.Time) *contents {
 	return &contents{
-		client: writer, cached: cached, reader: reader, now: now,
+		client: writer, cached: cached, reader: reader, now: now, unusedFor: unusedFor,
 		store: store.Store{Client: writer, Now: now}, needed: map[string]time.Time{},
 	}
 }

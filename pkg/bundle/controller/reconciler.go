@@ -49,6 +49,8 @@ type Reconciler struct {
 	Events  events.EventRecorder
 	Metrics *Metrics
 	Now     func() time.Time
+	// UnusedContents is how long contents on the hub are kept that nobody refers to; 0 means two minutes.
+	UnusedContents time.Duration
 
 	contents  *contents
 	accesses  *accesses

@@ -37,6 +37,9 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 	if err := mgr.Add(r.validator); err != nil {
 		return fmt.Errorf("add the validation of bundles: %w", err)
 	}
+	if r.UnusedContents > 0 {
+		r.contents.unusedFor = r.UnusedContents
+	}
 	if err := index(mgr); err != nil {
 		return err
 	}
