@@ -42,6 +42,7 @@ var layers = map[string]layer{
 	"pkg/policy/reader":      edge,
 	"pkg/content":            pure,
 	"pkg/content/store":      edge,
+	"pkg/content/registry":   edge,
 	"pkg/agent/diff":         pure,
 	"pkg/agent/fieldpath":    pure,
 	"pkg/agent/health":       pure,
