@@ -117,18 +117,18 @@ func TestBigBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubetest.Eventually(t, "the chunk is there again", func(context.Context) error {
-		if _, err := h.load(id); err != nil {
-			return err
-		}
-		return h.client.Get(t.Context(), client.ObjectKeyFromObject(object), object)
+		_, err := h.load(id)
+		return err
 	})
 	head := &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: id}}
 	if err := h.client.Delete(t.Context(), head); err != nil {
 		t.Fatal(err)
 	}
-	kubetest.Eventually(t, "the head is there again", func(context.Context) error {
-		_, err := h.load(id)
-		return err
+	kubetest.Eventually(t, "the head is there again", func(ctx context.Context) error {
+		if _, err := h.load(id); err != nil {
+			return errors.Join(err, h.client.Get(ctx, client.ObjectKeyFromObject(object), object), fmt.Errorf("conditions %v", object.Status.Conditions))
+		}
+		return nil
 	})
 	wait(h, stored, "is content again", func(b *fleet.Bundle) error {
 		if ready := status.Find(b.Status.Conditions, fleet.ConditionReady); ready != nil && ready.Reason == fleet.ReasonContentsMissing {
