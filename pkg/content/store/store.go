@@ -14,6 +14,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // ReasonRefused is the reason of the error when the API server does not take a Content as it is.
@@ -92,13 +93,16 @@ func (s Store) touch(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
+// maxAnswer is how much of the API server's answer is shown.
+const maxAnswer = 500
+
 // refused gives the API server's answer its class: what it finds wrong with a Content does not mend itself.
 func refused(name string, err error) error {
-	wrapped := fmt.Errorf("store content %s: %w", name, err)
 	if apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-		return fault.Wrap(fault.Stalled, ReasonRefused, wrapped)
+		// The message may repeat the object, which is what is too large for one.
+		return fault.New(fault.Stalled, ReasonRefused, "store content %s: %s", name, status.Cut(err.Error(), maxAnswer))
 	}
-	return wrapped
+	return fmt.Errorf("store content %s: %w", name, err)
 }
 
 // Read returns the manifest of an id.

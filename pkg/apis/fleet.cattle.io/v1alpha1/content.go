@@ -2,13 +2,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Content is the files of a bundle, stored once under a name made from their digest. What it holds never
-// changes.
+// Content is the files of a bundle, stored once under a name made from their digest.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,path=contents
 // +kubebuilder:subresource:status
-// +kubebuilder:validation:XValidation:rule="has(self.content) == has(oldSelf.content) && (!has(self.content) || self.content == oldSelf.content) && has(self.chunks) == has(oldSelf.chunks) && (!has(self.chunks) || self.chunks == oldSelf.chunks)",message="what a Content holds cannot be changed; its name is the digest of it"
 type Content struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
