@@ -12,12 +12,15 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +34,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch"
 	clustercontroller "github.com/fairlead-dev/fairlead/pkg/cluster/controller"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/join"
+	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
@@ -38,6 +42,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/webhook"
+	"github.com/fairlead-dev/fairlead/pkg/shard"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/compact"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
@@ -53,6 +58,8 @@ type hub struct {
 	git      *git.Service
 	feed     *feed.Feed
 	keeper   *store.Keeper
+	caches   *confirm.Informers
+	shards   *shard.Shards
 }
 
 // hubConfig is the part of the ConfigMap fleet-controller that is read here.
@@ -67,11 +74,23 @@ func newHub(ctx context.Context, settings *settings) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(config, managerOptions(settings))
+	h := &hub{settings: settings}
+	config.Wrap(shard.Fence)
+	options := managerOptions(settings)
+	holder, err := h.split(config, &options)
+	if err != nil {
+		return nil, err
+	}
+	h.caches = confirm.NewInformers(h.lookup, confirm.KindOf(options.Scheme), time.Now)
+	options.Cache.NewInformer = h.caches.New
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}
-	h := &hub{Manager: mgr, settings: settings}
+	h.Manager = mgr
+	if err := mgr.Add(holder); err != nil {
+		return nil, err
+	}
 	h.keeper = &store.Keeper{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Now: time.Now,
 		Registry: registry.Client{Proxy: http.ProxyFromEnvironment}, Disabled: !settings.registries,
@@ -97,6 +116,40 @@ func newHub(ctx context.Context, settings *settings) (*hub, error) {
 	return h, nil
 }
 
+// split decides how work is shared with other replicas: a leader does it all, they share it, or there are none.
+func (h *hub) split(config *rest.Config, options *ctrl.Options) (manager.Runnable, error) {
+	s := h.settings
+	timing := shard.Timing{Lease: s.leaseDuration, Deadline: s.renewDeadline, Retry: s.retryPeriod}
+	log, suffix := ctrl.Log.WithName("shard"), ""
+	if s.shardID != "" {
+		suffix = "-" + s.shardID
+	}
+	if s.automaticShards > 0 {
+		h.shards = shard.New(s.automaticShards, s.shardID, log)
+		return shard.NewMembers(config, s.namespace, "fleet-controller-shards"+suffix, timing, h.shards, time.Now)
+	}
+	h.shards = shard.New(1, s.shardID, log)
+	if !s.leaderElect {
+		return shard.Alone(h.shards), nil
+	}
+	leader, lock, err := shard.NewLeader(config, s.namespace, "fleet-controller-leader-election-shard"+suffix, timing, h.shards, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	options.LeaderElectionResourceLockInterface = lock
+	// The next leader has its caches filled and its queues ready.
+	options.Controller.EnableWarmup = ptr.To(true)
+	return leader, nil
+}
+
+// lookup reads the metadata of an object from the API server, for caches that doubt a list.
+func (h *hub) lookup(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*metav1.ObjectMeta, error) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	err := h.GetAPIReader().Get(ctx, key, object)
+	return &object.ObjectMeta, err
+}
+
 // restConfig returns the hub's address and identity. The API server decides how fast is too fast, by
 // priority and fairness, not the client.
 func restConfig(kubeconfig string) (*rest.Config, error) {
@@ -120,9 +173,7 @@ func managerOptions(settings *settings) ctrl.Options {
 		Metrics:                       metricsserver.Options{BindAddress: metricsAddress},
 		HealthProbeBindAddress:        settings.healthAddress,
 		PprofBindAddress:              settings.pprofAddress,
-		LeaderElection:                settings.leaderElect,
-		LeaderElectionID:              "fleet-controller-leader-election-shard",
-		LeaderElectionNamespace:       settings.namespace,
+		LeaderElection:                settings.leaderElect && settings.automaticShards == 0,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &settings.leaseDuration,
 		RenewDeadline:                 &settings.renewDeadline,
@@ -201,6 +252,8 @@ func (h *hub) addClusters() error {
 		Rollups:                    h.feed,
 		RollupEvents:               h.feed.Source(status.KindCluster),
 		Registry:                   ctrlmetrics.Registry,
+		Caches:                     h.caches,
+		Shards:                     h.shards,
 		Workers:                    h.settings.clusterWorkers,
 		RequireTokenTTL:            h.settings.requireTokenTTL,
 		RefuseServiceAccountAgents: h.settings.refuseServiceAccount,
@@ -220,6 +273,8 @@ func (h *hub) addBundles() error {
 		Events:   h.GetEventRecorder("fleet-controller"),
 		Validate: h.settings.validateBundles,
 		Metrics:  shown,
+		Caches:   h.caches,
+		Shards:   h.shards,
 		Now:      time.Now,
 
 		UnusedContents: h.settings.unusedContents,
@@ -242,6 +297,7 @@ func (h *hub) addGitRepos() error {
 		Rollups:  h.feed,
 		Events:   h.GetEventRecorder("fleet-controller"),
 		HostKeys: h.hostKeys,
+		Shards:   h.shards,
 		Now:      time.Now,
 		Jitter:   rand.Float64,
 	}

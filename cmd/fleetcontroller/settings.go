@@ -35,10 +35,14 @@ type settings struct {
 
 	validateBundles bool
 
-	leaderElect   bool
-	leaseDuration time.Duration
-	renewDeadline time.Duration
-	retryPeriod   time.Duration
+	leaderElect bool
+	// shardID is the label value of the objects this process is for, automaticShards how many shards the
+	// replicas share among them in place of electing a leader.
+	shardID         string
+	automaticShards int
+	leaseDuration   time.Duration
+	renewDeadline   time.Duration
+	retryPeriod     time.Duration
 
 	gitRepoWorkers int
 	bundleWorkers  int
@@ -59,9 +63,9 @@ func defaults(env func(string) string) *settings {
 		cacheDir:       filepath.Join(cache, "fleet-controller"),
 		registries:     orBool(env("OCI_STORAGE"), true),
 		leaderElect:    true,
-		leaseDuration:  orDuration(env("CATTLE_ELECTION_LEASE_DURATION"), 30*time.Second),
-		renewDeadline:  orDuration(env("CATTLE_ELECTION_RENEW_DEADLINE"), 25*time.Second),
-		retryPeriod:    orDuration(env("CATTLE_ELECTION_RETRY_PERIOD"), 10*time.Second),
+		leaseDuration:  orDuration(env("CATTLE_ELECTION_LEASE_DURATION"), 15*time.Second),
+		renewDeadline:  orDuration(env("CATTLE_ELECTION_RENEW_DEADLINE"), 10*time.Second),
+		retryPeriod:    orDuration(env("CATTLE_ELECTION_RETRY_PERIOD"), 2*time.Second),
 		gitRepoWorkers: orNumber(env("GITREPO_RECONCILER_WORKERS"), 50),
 		bundleWorkers:  orNumber(env("BUNDLE_RECONCILER_WORKERS"), 50),
 		clusterWorkers: orNumber(env("CLUSTER_RECONCILER_WORKERS"), 4),
@@ -87,6 +91,8 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.refuseServiceAccount, "refuse-service-account-agents", false, "let only agents join that ask for a certificate")
 	flags.BoolVar(&s.validateBundles, "validate-bundles", true, "render bundles before they are sent, unless they or their GitRepo say otherwise; a cluster for which one does not render keeps what it has")
 	flags.BoolVar(&s.leaderElect, "leader-elect", s.leaderElect, "work only while holding the lease")
+	flags.StringVar(&s.shardID, "shard-id", s.shardID, "work only on objects with this value of the label fleet.cattle.io/shard-ref; empty means those without it")
+	flags.IntVar(&s.automaticShards, "automatic-shards", s.automaticShards, "split the work into so many shards that all replicas share, in place of electing a leader; 0 means a leader")
 	flags.IntVar(&s.gitRepoWorkers, "gitrepo-workers", s.gitRepoWorkers, "GitRepos worked on at a time")
 	flags.IntVar(&s.bundleWorkers, "bundle-workers", s.bundleWorkers, "Bundles worked on at a time")
 	flags.IntVar(&s.clusterWorkers, "cluster-workers", s.clusterWorkers, "Clusters worked on at a time")

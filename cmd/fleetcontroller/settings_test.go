@@ -26,8 +26,8 @@ func TestDefaults(t *testing.T) {
 		"lease":             {map[string]string{"CATTLE_ELECTION_LEASE_DURATION": "1m"}, func(s *settings) bool { return s.leaseDuration == time.Minute }},
 		"registries":        {map[string]string{"OCI_STORAGE": "false"}, func(s *settings) bool { return !s.registries }},
 		"registries unset":  {map[string]string{"OCI_STORAGE": "maybe"}, func(s *settings) bool { return s.registries }},
-		"no duration":       {map[string]string{"CATTLE_ELECTION_RETRY_PERIOD": "10"}, func(s *settings) bool { return s.retryPeriod == 10*time.Second }},
-		"negative duration": {map[string]string{"CATTLE_ELECTION_RENEW_DEADLINE": "-3s"}, func(s *settings) bool { return s.renewDeadline == 25*time.Second }},
+		"no duration":       {map[string]string{"CATTLE_ELECTION_RETRY_PERIOD": "10"}, func(s *settings) bool { return s.retryPeriod == 2*time.Second }},
+		"negative duration": {map[string]string{"CATTLE_ELECTION_RENEW_DEADLINE": "-3s"}, func(s *settings) bool { return s.renewDeadline == 10*time.Second }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := defaults(func(key string) string { return test.env[key] }); !test.want(got) {
@@ -44,7 +44,7 @@ func TestLeaseOutlivesItsRenewal(t *testing.T) {
 		t.Errorf("lease %s, renewal %s, retry %s", s.leaseDuration, s.renewDeadline, s.retryPeriod)
 	}
 	options := managerOptions(s)
-	if !options.LeaderElection || options.LeaderElectionNamespace != s.namespace || *options.LeaseDuration != s.leaseDuration {
+	if !options.LeaderElection || *options.LeaseDuration != s.leaseDuration {
 		t.Errorf("leader election: %+v", options)
 	}
 }

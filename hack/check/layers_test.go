@@ -43,6 +43,8 @@ var layers = map[string]layer{
 	"pkg/content":            pure,
 	"pkg/content/store":      edge,
 	"pkg/content/registry":   edge,
+	"pkg/confirm":            edge,
+	"pkg/shard":              edge,
 	"pkg/agent/diff":         pure,
 	"pkg/agent/fieldpath":    pure,
 	"pkg/agent/health":       pure,

@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/ssh"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 )
 
@@ -242,6 +245,46 @@ func TestDashboard(t *testing.T) {
 	for _, name := range regexp.MustCompile("fleet_[a-z_]+").FindAllString(text, -1) {
 		if !strings.Contains(string(documented), "`"+name+"`") {
 			t.Errorf("%s is not in docs/metrics.md", name)
+		}
+	}
+}
+
+// Each shard is a Deployment of its own, once, that works on its label alone and elects by a lease it may write.
+func TestShards(t *testing.T) {
+	values := map[string]any{
+		"nodeSelector": map[string]any{"pool": "hub", "zone": "a"},
+		"controller":   map[string]any{"replicas": 3, "automaticShards": 64},
+		"shards": []any{
+			map[string]any{"id": "blue", "nodeSelector": map[string]any{"zone": "b"}},
+			map[string]any{"id": "green"}, map[string]any{"id": "blue"},
+		},
+	}
+	objects := documents(t, "fleet", values)
+	selectors := map[string]bool{}
+	for name, want := range map[string]struct{ id, zone string }{
+		"fleet-controller": {"", "a"}, "fleet-controller-shard-blue": {"blue", "b"}, "fleet-controller-shard-green": {"green", "a"},
+	} {
+		deployment := read[appsv1.Deployment](t, objects, "Deployment/"+name)
+		pod := deployment.Spec.Template.Spec
+		if has := slices.Contains(pod.Containers[0].Args, "--shard-id="+want.id); has != (want.id != "") || *deployment.Spec.Replicas != 3 {
+			t.Errorf("%s: %d replicas, arguments %v", name, *deployment.Spec.Replicas, pod.Containers[0].Args)
+		}
+		if !slices.Contains(pod.Containers[0].Args, "--automatic-shards=64") {
+			t.Errorf("%s: arguments %v", name, pod.Containers[0].Args)
+		}
+		if pod.NodeSelector["zone"] != want.zone || pod.NodeSelector["pool"] != "hub" {
+			t.Errorf("%s: node selector %v", name, pod.NodeSelector)
+		}
+		selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+		if err != nil || !selector.Matches(labels.Set(deployment.Spec.Template.Labels)) || selectors[selector.String()] {
+			t.Errorf("%s: selector %s is another's or does not match its pods: %v", name, selector, err)
+		}
+		selectors[selector.String()] = true
+	}
+	role := read[rbacv1.Role](t, objects, "Role/fleet-controller-leader-election")
+	for _, lease := range []string{"fleet-controller-leader-election-shard", "fleet-controller-leader-election-shard-blue"} {
+		if !slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.ResourceNames, lease) }) {
+			t.Errorf("lease %s may not be written: %v", lease, role.Rules)
 		}
 	}
 }

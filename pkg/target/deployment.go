@@ -202,6 +202,9 @@ func (d *draft) deployment(s Snapshot, cluster ClusterInfo, current *fleet.Bundl
 func labelsOf(s Snapshot, cluster ClusterInfo) map[string]string {
 	labels := values.Visible(s.Bundle.Labels, fleet.ReservedPrefix)
 	labels[fleet.BundleLabel] = s.Bundle.Name
+	if ref := s.Bundle.Labels[fleet.ShardLabel]; ref != "" {
+		labels[fleet.ShardLabel] = ref
+	}
 	labels[fleet.BundleNamespaceLabel] = s.Bundle.Namespace
 	labels[fleet.ClusterLabel] = cluster.Name
 	labels[fleet.ClusterNamespaceLabel] = cluster.Namespace

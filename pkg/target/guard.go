@@ -20,15 +20,24 @@ type Guard struct {
 	Token string
 	// Clusters ("namespace/name") are the first ten that would lose the bundle.
 	Clusters []string
+	// Held are the deletions that wait.
+	Held []Deployment
+	// Why no person's edit explains them, where more is known than that.
+	Why string
 }
 
 // Message says for people what waits and why.
 func (g *Guard) Message() string {
-	return fmt.Sprintf("deleting %d of %d deployments waits for confirmation, because no edit of the bundle explains it (confirm with %s)", g.Deletes, g.Of, g.Token)
+	why := g.Why
+	if why == "" {
+		why = "no edit of the bundle explains it"
+	}
+	return fmt.Sprintf("deleting %d of %d deployments waits for confirmation, because %s (confirm with %s)", g.Deletes, g.Of, why, g.Token)
 }
 
 // guardedDelete plans the deletions, or the guard instead of them: when they are more than half of the
-// bundle's deployments and more than five, and neither explained by a person's edit nor confirmed.
+// bundle's deployments and more than five and not explained by a person's edit, or when the snapshot is in
+// doubt; unless they are confirmed.
 func (p *Plan) guardedDelete(s Snapshot, list []fleet.BundleDeployment) {
 	p.remove(list)
 	alive := 0
@@ -37,10 +46,11 @@ func (p *Plan) guardedDelete(s Snapshot, list []fleet.BundleDeployment) {
 			alive++
 		}
 	}
-	if s.PersonsEdit || len(p.Delete) <= guardFrom || len(p.Delete)*2 <= alive {
+	few := s.PersonsEdit || len(p.Delete) <= guardFrom || len(p.Delete)*2 <= alive
+	if len(p.Delete) == 0 || few && s.Doubt == "" {
 		return
 	}
-	guard := &Guard{Deletes: len(p.Delete), Of: alive}
+	guard := &Guard{Deletes: len(p.Delete), Of: alive, Held: p.Delete, Why: s.Doubt}
 	digest := sha256.New()
 	for i, deployment := range p.Delete {
 		fmt.Fprintf(digest, "%s/%s %s\n", deployment.Object.Namespace, deployment.Object.Name, deployment.Object.UID)

@@ -56,6 +56,8 @@ type Snapshot struct {
 	PersonsEdit bool
 	// ConfirmedDeletes is the token of a Guard that a person confirmed, or empty.
 	ConfirmedDeletes string
+	// Doubt is why what is missing in the snapshot may exist after all. Then every deletion needs confirmation.
+	Doubt string
 	// Memory of earlier plans of this bundle; nil for none.
 	Memory *Memory
 

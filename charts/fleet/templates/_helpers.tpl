@@ -31,3 +31,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ .Release.Namespace }}-clusters-system
 {{- end -}}
 {{- end }}
+
+{{/* The label that tells the pods of shards apart. */}}
+{{- define "fleet.shardLabel" -}}
+{{- if . -}}
+fleet.cattle.io/shard-id: {{ . | quote }}
+{{- else -}}
+fleet.cattle.io/shard-default: "true"
+{{- end -}}
+{{- end }}

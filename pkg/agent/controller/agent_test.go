@@ -49,6 +49,7 @@ type world struct {
 	namespace string // on the hub
 	target    string // on the member
 	client    rest.Interface
+	toHub     func() *rest.Config // the agent's way to it
 	stop      func()
 }
 
@@ -59,6 +60,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, hub: all.Hub, member: all.Members[0]}
 	w.installDefinitions()
 	w.client = fleetClient(t, w.hub.Admin().Config)
+	w.toHub = func() *rest.Config { return w.hub.Admin().Config }
 	w.namespace = kubetest.Namespace(t, w.hub)
 	w.target = kubetest.Namespace(t, w.member)
 	w.start()
@@ -107,7 +109,7 @@ func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	log := testr.NewWithOptions(w.t, testr.Options{LogTimestamp: true})
-	from, err := hub.New(w.hub.Admin().Config, w.namespace, registry.Client{})
+	from, err := hub.New(w.toHub(), w.namespace, registry.Client{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -7,7 +7,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -20,6 +24,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
 	"github.com/fairlead-dev/fairlead/pkg/agent/spot"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/confirm"
 )
 
 // Options of the controller.
@@ -45,8 +50,10 @@ type Controller struct {
 	deployer *helm.Deployer
 	watcher  *live.Watcher
 	spots    *spot.Watcher
-	informer cache.SharedIndexInformer
-	queue    workqueue.TypedRateLimitingInterface[string]
+	// informers make the informer and doubt lists that lack much.
+	informers *confirm.Informers
+	informer  cache.SharedIndexInformer
+	queue     workqueue.TypedRateLimitingInterface[string]
 
 	handover *handover
 
@@ -123,11 +130,12 @@ func New(ctx context.Context, from *hub.Hub, member *helm.Member, deployer *helm
 	}
 	c := &Controller{
 		options: options, hub: from, member: member, deployer: deployer,
-		informer: cache.NewSharedIndexInformer(from.ListWatch(), &fleet.BundleDeployment{}, 0, cache.Indexers{}),
+		informers: confirm.NewInformers(metadataFrom(from), kindOf, options.Clock.Now),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)),
 		handover: newHandover(), entries: map[string]*entry{}, bundles: map[string]string{},
 	}
+	c.informer = c.informers.New(from.ListWatch(), &fleet.BundleDeployment{}, 0, cache.Indexers{})
 	c.watcher = live.NewWatcher(ctx, self.Dynamic, c.objectChanged, options.Log.WithName("live"))
 	c.spots = spot.New(ctx, spotClients(member), c.spotChanged, options.Log.WithName("spot"))
 	if err := c.informer.SetTransform(trim); err != nil {
@@ -143,6 +151,18 @@ func New(ctx context.Context, from *hub.Hub, member *helm.Member, deployer *helm
 		DeleteFunc: c.deleted,
 	})
 	return c, err
+}
+
+// metadataFrom looks a BundleDeployment up on the hub.
+func metadataFrom(from *hub.Hub) confirm.Lookup {
+	return func(ctx context.Context, _ schema.GroupVersionKind, key types.NamespacedName) (*metav1.ObjectMeta, error) {
+		deployment, err := from.Get(ctx, key.Name)
+		return &deployment.ObjectMeta, err
+	}
+}
+
+func kindOf(runtime.Object) (schema.GroupVersionKind, error) {
+	return fleet.GroupVersion.WithKind("BundleDeployment"), nil
 }
 
 // Run works until the context ends. While the hub is away it keeps trying to reach it.

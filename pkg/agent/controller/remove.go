@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/confirm"
 )
 
 // departure is what is known of a BundleDeployment that is not there any more.
@@ -98,8 +99,9 @@ func (c *Controller) reconcileAbsent(ctx context.Context, e *entry) (time.Durati
 	_, err := c.hub.Get(ctx, e.name)
 	switch {
 	case err == nil:
-		return time.Second, nil // it is there; the watch will tell of it
-	case !apierrors.IsNotFound(err):
+		c.informers.Refresh(&fleet.BundleDeployment{}) // no event is to come of what a first list lacked
+		return time.Second, nil
+	case !confirm.Gone(err):
 		return 0, fmt.Errorf("confirm that %s is gone: %w", e.name, err)
 	}
 	c.mu.Lock()

@@ -20,9 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/shard"
 )
 
 const (
@@ -38,6 +40,7 @@ const (
 type artifacts struct {
 	client client.Client
 	cached client.Reader
+	caches *confirm.Informers
 	keeper *store.Keeper
 	events events.EventRecorder
 	now    func() time.Time
@@ -46,14 +49,14 @@ type artifacts struct {
 	lost  map[types.NamespacedName]bool
 }
 
-func (a *artifacts) register(mgr ctrl.Manager, secrets source.Source) error {
-	return ctrl.NewControllerManagedBy(mgr).
+func (a *artifacts) register(mgr ctrl.Manager, shards *shard.Shards, secrets source.Source) error {
+	build := ctrl.NewControllerManagedBy(mgr).
 		Named("artifact").
 		WatchesRawSource(secrets).
 		Watches(&fleet.BundleDeployment{}, a.lostReferences(accessesOfDeployment)).
 		Watches(&fleet.Bundle{}, a.lostReferences(accessesOfBundle)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
-		Complete(a)
+		WithOptions(controller.Options{MaxConcurrentReconciles: 2})
+	return shards.CompleteFrom(a.cached, mgr.GetScheme(), build, secretMetadata(), a)
 }
 
 // lostReferences remembers what lost a user before it enqueues it.
@@ -143,6 +146,9 @@ func (a *artifacts) fate(ctx context.Context, current *corev1.Secret) (store.Fat
 	wait, err := a.wait(ctx, current)
 	if err != nil || wait != 0 {
 		return store.KeepBoth, err
+	}
+	if !a.caches.Seen(&fleet.BundleDeployment{}) || !a.caches.Seen(&fleet.Bundle{}) {
+		return store.KeepBoth, nil // that nobody needs it may be what a wrong first list says
 	}
 	if current.Labels[fleet.BundleNamespaceLabel] != "" {
 		return store.DropSecret, nil // a member's copy

@@ -19,6 +19,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/shard"
 )
 
 const (
@@ -29,14 +30,14 @@ const (
 )
 
 // register adds the controller that collects what nobody refers to. Of Contents it sees the metadata only.
-func (c *contents) register(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+func (c *contents) register(mgr ctrl.Manager, shards *shard.Shards) error {
+	build := ctrl.NewControllerManagedBy(mgr).
 		Named("content").
 		For(&fleet.Content{}, builder.OnlyMetadata).
 		Watches(&fleet.BundleDeployment{}, lostContents(contentOf)).
 		Watches(&fleet.Bundle{}, lostContents(contentsOf)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
-		Complete(c)
+		WithOptions(controller.Options{MaxConcurrentReconciles: 2})
+	return shards.Complete(mgr, build, contentMetadata(), c)
 }
 
 // Reconcile deletes a Content that has been without users for a while, and one that lost a chunk: whoever can
@@ -145,6 +146,9 @@ func (c *contents) remove(ctx context.Context, object *metav1.PartialObjectMetad
 	needed := store.NeededAt(object.Annotations)
 	if wait := keptFor(c.unusedFor, c.now(), object.CreationTimestamp.Time, needed, c.lastNeeded(object.Name)); wait > 0 {
 		return wait, nil
+	}
+	if !c.caches.Seen(&fleet.BundleDeployment{}) {
+		return c.unusedFor, nil // that nobody needs anything may be what a wrong first list says
 	}
 	users := &metav1.PartialObjectMetadataList{}
 	users.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeploymentList"))

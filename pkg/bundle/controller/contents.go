@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -37,6 +38,7 @@ type contents struct {
 	cached client.Reader
 	reader client.Reader
 	store  store.Store
+	caches *confirm.Informers
 	now    func() time.Time
 	// unusedFor is how long what nobody refers to is kept.
 	unusedFor time.Duration
@@ -48,9 +50,9 @@ type contents struct {
 	needed map[string]time.Time
 }
 
-func newContents(writer client.Client, cached, reader client.Reader, now func() time.Time) *contents {
+func newContents(writer client.Client, cached, reader client.Reader, caches *confirm.Informers, now func() time.Time) *contents {
 	return &contents{
-		client: writer, cached: cached, reader: reader, now: now, unusedFor: unusedFor,
+		client: writer, cached: cached, reader: reader, caches: caches, now: now, unusedFor: unusedFor,
 		store: store.Store{Client: writer, Now: now}, needed: map[string]time.Time{},
 	}
 }

@@ -116,6 +116,9 @@ func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fle
 			"on Cluster %s it exists already and belongs to bundle %s; rename one of the two bundles, or keep one of them away from the cluster",
 			deployment.Cluster, owner)
 	}
+	if p.reconciler.Now().Sub(found.CreationTimestamp.Time) > forgetWrites {
+		p.reconciler.Caches.Refresh(&found) // which should show it by now
+	}
 	return &found, nil
 }
 

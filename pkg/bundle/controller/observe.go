@@ -93,6 +93,10 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 	if !controllerutil.ContainsFinalizer(bundle, fleet.BundleFinalizer) {
 		return nil
 	}
+	// A cache that is behind may show one that is gone, whose name another one has by now.
+	if err := r.confirmBundle(ctx, bundle); err != nil {
+		return err
+	}
 	key := client.ObjectKeyFromObject(bundle)
 	current, err := r.deployments(ctx, bundle)
 	if err != nil {
@@ -105,8 +109,8 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 	if err := r.execute(ctx, bundle, target.Snapshot{Current: current}, plan); err != nil {
 		return err
 	}
-	if left, err := r.deploymentsLeft(ctx, bundle); err != nil || left {
-		return err
+	if left, err := r.deploymentsLeft(ctx, bundle); err != nil || left || len(current) > 0 {
+		return err // those that the cache shows wake us up when it does not any more
 	}
 	if bundle.Spec.ValuesHash != "" {
 		if err := r.deleteValues(ctx, key, fleet.BundleValuesSecretType); err != nil {

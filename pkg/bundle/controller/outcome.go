@@ -28,17 +28,22 @@ func (o outcome) unseen() bool {
 	return o.err == nil && !o.plan.More && len(o.plan.Create)+len(o.plan.Update) > 0
 }
 
-// again is when to plan once more without an event: at once when the plan was cut and all of it done, else
-// when the rollout may go on by time alone.
+// again is when to plan once more without an event: at once when the plan was cut and all of it done, after a
+// while when it could not be told whether what it lacks exists, else when the rollout may go on by time alone.
 func (o outcome) again(now time.Time) time.Duration {
 	switch {
 	case o.plan.More && o.err == nil:
 		return time.Millisecond
+	case o.plan.Guard != nil && o.plan.Guard.Why != "":
+		return doubtRetry
 	case o.plan.NextCheck.IsZero():
 		return 0
 	}
 	return max(o.plan.NextCheck.Sub(now), time.Millisecond)
 }
+
+// doubtRetry is longer than a cache takes to be listed anew.
+const doubtRetry = 10 * time.Second
 
 // observed says that the pass is through with this version of the spec: nothing of it is left to be retried.
 func (o outcome) observed() bool {

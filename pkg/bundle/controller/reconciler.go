@@ -18,8 +18,10 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/shard"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -48,7 +50,11 @@ type Reconciler struct {
 	Keeper  *store.Keeper
 	Events  events.EventRecorder
 	Metrics *Metrics
-	Now     func() time.Time
+	// Caches are those that Client reads from.
+	Caches *confirm.Informers
+	// Shards are those this process works on.
+	Shards *shard.Shards
+	Now    func() time.Time
 	// UnusedContents is how long contents on the hub are kept that nobody refers to; 0 means two minutes.
 	UnusedContents time.Duration
 
@@ -138,6 +144,9 @@ func (r *Reconciler) deploy(ctx context.Context, bundle *fleet.Bundle) outcome {
 		return outcome{current: snapshot.Current, err: err}
 	}
 	plan, err := r.plan(bundle, snapshot)
+	if err == nil {
+		plan, err = r.confirmed(ctx, bundle, snapshot, plan)
+	}
 	if err != nil {
 		return outcome{current: snapshot.Current, err: err}
 	}

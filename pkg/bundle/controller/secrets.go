@@ -27,7 +27,7 @@ import (
 
 // secretsOfType caches the metadata of the Secrets of one type, as far as the transform leaves it, and nothing
 // of what is in them.
-func secretsOfType(mgr ctrl.Manager, kind corev1.SecretType, transform toolscache.TransformFunc) (cache.Cache, error) {
+func (r *Reconciler) secretsOfType(mgr ctrl.Manager, kind corev1.SecretType, transform toolscache.TransformFunc) (cache.Cache, error) {
 	share := true
 	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme:                       mgr.GetScheme(),
@@ -36,6 +36,7 @@ func secretsOfType(mgr ctrl.Manager, kind corev1.SecretType, transform toolscach
 		DefaultFieldSelector:         fields.OneTermEqualSelector("type", string(kind)),
 		DefaultTransform:             transform,
 		DefaultUnsafeDisableDeepCopy: &share,
+		NewInformer:                  r.Caches.New,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cache Secrets of type %s: %w", kind, err)

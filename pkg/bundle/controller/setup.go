@@ -29,7 +29,7 @@ const nameIndex = "name"
 // Register adds the controllers of Bundles and Contents to a manager. Changes of the numbers of a
 // Bundle's deployments arrive through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
-	r.contents = newContents(r.Client, mgr.GetCache(), r.Reader, r.Now)
+	r.contents = newContents(r.Client, mgr.GetCache(), r.Reader, r.Caches, r.Now)
 	r.validator = validation.New(validation.Options{
 		Files: r.files,
 		Count: r.Metrics.rendered, Now: r.Now, Log: mgr.GetLogger().WithName("validation"),
@@ -43,26 +43,27 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 	if err := index(mgr); err != nil {
 		return err
 	}
-	if err := r.contents.register(mgr); err != nil {
+	if err := r.contents.register(mgr, r.Shards); err != nil {
 		return err
 	}
-	ofBundles, err := secretsOfType(mgr, fleet.BundleValuesSecretType, namesOnly)
+	ofBundles, err := r.secretsOfType(mgr, fleet.BundleValuesSecretType, namesOnly)
 	if err != nil {
 		return err
 	}
-	ofDeployments, err := secretsOfType(mgr, fleet.DeploymentValuesSecretType, namesOnly)
+	ofDeployments, err := r.secretsOfType(mgr, fleet.DeploymentValuesSecretType, namesOnly)
 	if err != nil {
 		return err
 	}
 	r.valuesOfDeployments = ofDeployments
-	ofRegistries, err := secretsOfType(mgr, fleet.OCIStorageSecretType, cache.TransformStripManagedFields())
+	ofRegistries, err := r.secretsOfType(mgr, fleet.OCIStorageSecretType, cache.TransformStripManagedFields())
 	if err != nil {
 		return err
 	}
 	if err := r.registerArtifacts(mgr, ofRegistries); err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	r.Shards.BeforeWork(r.catchUp)
+	build := ctrl.NewControllerManagedBy(mgr).
 		Named("bundle").
 		For(&fleet.Bundle{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletion()))).
@@ -80,8 +81,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 		WatchesRawSource(source.Kind(ofRegistries, secretMetadata(), r.bundleAccesses())).
 		WatchesRawSource(source.Kind(ofBundles, secretMetadata(), r.bundleValues())).
 		WatchesRawSource(source.Kind(ofDeployments, secretMetadata(), r.deploymentValues())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	return r.Shards.Complete(mgr, build, &fleet.Bundle{}, r)
 }
 
 // registerArtifacts prepares what has to do with registries.
@@ -94,9 +95,9 @@ func (r *Reconciler) registerArtifacts(mgr ctrl.Manager, secrets cache.Cache) er
 	}
 	r.accesses = &accesses{client: r.Client, reader: r.Reader, cached: secrets}
 	collector := &artifacts{
-		client: r.Client, cached: secrets, keeper: r.Keeper, events: r.Events, now: r.Now, lost: map[types.NamespacedName]bool{},
+		client: r.Client, cached: secrets, caches: r.Caches, keeper: r.Keeper, events: r.Events, now: r.Now, lost: map[types.NamespacedName]bool{},
 	}
-	return collector.register(mgr, source.Kind(secrets, secretMetadata(), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
+	return collector.register(mgr, r.Shards, source.Kind(secrets, secretMetadata(), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
 }
 
 // comesOrGoes lets through what appears and vanishes.

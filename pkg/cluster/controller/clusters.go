@@ -84,7 +84,7 @@ func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keep
 	if options.RollupEvents != nil {
 		build = build.WatchesRawSource(options.RollupEvents)
 	}
-	return build.Complete(r)
+	return options.Shards.Complete(mgr, build, &fleet.Cluster{}, r)
 }
 
 // onlyDepartures lets a deletion of a Cluster go on when its deployments are gone, or when the agent reports

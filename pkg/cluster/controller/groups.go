@@ -24,12 +24,12 @@ type groups struct {
 
 func registerGroups(mgr manager.Manager, options Options) error {
 	r := &groups{options: options, client: mgr.GetClient()}
-	return builder.ControllerManagedBy(mgr).
+	build := builder.ControllerManagedBy(mgr).
 		Named("clustergroup").
 		For(&fleet.ClusterGroup{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Workers}).
-		Watches(&fleet.Cluster{}, newPace(options.Now).handler(r.groupsOf)).
-		Complete(r)
+		Watches(&fleet.Cluster{}, newPace(options.Now).handler(r.groupsOf))
+	return options.Shards.Complete(mgr, build, &fleet.ClusterGroup{}, r)
 }
 
 // groupsOf returns the groups that a cluster, as it is or as it was, is in.

@@ -24,6 +24,8 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/controller/registrar"
+	"github.com/fairlead-dev/fairlead/pkg/confirm"
+	"github.com/fairlead-dev/fairlead/pkg/shard"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
@@ -45,6 +47,10 @@ type Options struct {
 	Rollups Rollups
 	// RollupEvents wakes up Clusters whose roll-up has changed; nil for none.
 	RollupEvents source.Source
+	// Caches make the informers and confirm what they say; nil means that caches are believed.
+	Caches *confirm.Informers
+	// Shards are those this process works on; nil means everything.
+	Shards *shard.Shards
 	// Workers is how many objects of a kind are worked on at a time; 4 if 0.
 	Workers int
 	// Registry gets the metrics; nil for none.
@@ -92,7 +98,7 @@ func (o Options) withDefaults() Options {
 // It may be called once a manager.
 func Register(mgr manager.Manager, options Options) error {
 	options = options.withDefaults()
-	own, err := newOwn(mgr, options.SystemNamespace)
+	own, err := newOwn(mgr, options)
 	if err != nil {
 		return err
 	}
@@ -100,7 +106,7 @@ func Register(mgr manager.Manager, options Options) error {
 	joining, err := registrar.Register(mgr, own, objects, registrar.Options{
 		SystemNamespace: options.SystemNamespace, Workers: options.Workers, Now: options.Now,
 		TokenRetention: options.TokenRetention, RequireTokenTTL: options.RequireTokenTTL,
-		RefuseServiceAccountAgents: options.RefuseServiceAccountAgents,
+		RefuseServiceAccountAgents: options.RefuseServiceAccountAgents, Shards: options.Shards,
 	})
 	if err != nil {
 		return fmt.Errorf("register the registrar: %w", err)
@@ -115,7 +121,7 @@ func Register(mgr manager.Manager, options Options) error {
 }
 
 // newOwn returns the cache of the kinds these controllers make themselves, each filtered on the server.
-func newOwn(mgr manager.Manager, systemNamespace string) (ctrlcluster.Cluster, error) {
+func newOwn(mgr manager.Manager, options Options) (ctrlcluster.Cluster, error) {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.ManagedLabel: "true"})}
 	ofTokens, err := labels.NewRequirement(fleet.RegistrationTokenLabel, selection.Exists, nil)
 	if err != nil {
@@ -126,6 +132,9 @@ func newOwn(mgr manager.Manager, systemNamespace string) (ctrlcluster.Cluster, e
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mgr.GetRESTMapper(), nil }
 		o.Cache.DefaultTransform = cache.TransformStripManagedFields()
 		o.Cache.ReaderFailOnMissingInformer = false
+		if options.Caches != nil {
+			o.Cache.NewInformer = options.Caches.New
+		}
 		o.Cache.ByObject = map[client.Object]cache.ByObject{
 			&corev1.Namespace{}:                         managed,
 			&corev1.ServiceAccount{}:                    managed,
@@ -136,7 +145,7 @@ func newOwn(mgr manager.Manager, systemNamespace string) (ctrlcluster.Cluster, e
 			&corev1.Secret{}:                            {Label: labels.NewSelector().Add(*ofTokens)},
 			&coordinationv1.Lease{}:                     {Field: fields.OneTermEqualSelector("metadata.name", cluster.LeaseName)},
 			&corev1.ConfigMap{}: {
-				Namespaces: map[string]cache.Config{systemNamespace: {}},
+				Namespaces: map[string]cache.Config{options.SystemNamespace: {}},
 				Field:      fields.OneTermEqualSelector("metadata.name", registrar.ConfigMap),
 			},
 		}

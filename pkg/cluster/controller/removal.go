@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -15,6 +16,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 // remove takes a deleted Cluster off the hub: its deployments first, so that an agent that answers
@@ -24,6 +26,9 @@ import (
 func (r *clusters) remove(ctx context.Context, stored *fleet.Cluster) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(stored, fleet.ClusterFinalizer) {
 		return reconcile.Result{}, nil
+	}
+	if err := r.confirmDeleted(ctx, stored); err != nil {
+		return reconcile.Result{}, err
 	}
 	namespace, err := r.ownNamespace(ctx, stored)
 	if err != nil {
@@ -59,6 +64,21 @@ func (r *clusters) remove(ctx context.Context, stored *fleet.Cluster) (reconcile
 		return reconcile.Result{}, fmt.Errorf("release Cluster %s/%s: %w", stored.Namespace, stored.Name, err)
 	}
 	return reconcile.Result{}, nil
+}
+
+// confirmDeleted returns an error unless the API server says that exactly this Cluster is being deleted. A cache
+// that is behind may show one that is gone, whose name and namespace another one has by now.
+func (r *clusters) confirmDeleted(ctx context.Context, stored *fleet.Cluster) error {
+	now := &metav1.PartialObjectMetadata{}
+	now.SetGroupVersionKind(fleet.GroupVersion.WithKind("Cluster"))
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(stored), now)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("read Cluster %s/%s: %w", stored.Namespace, stored.Name, err)
+	case err != nil || now.UID != stored.UID || now.DeletionTimestamp == nil:
+		return fault.New(fault.Transient, "CacheBehind", "Cluster %s/%s has changed meanwhile", stored.Namespace, stored.Name)
+	}
+	return nil
 }
 
 // ownNamespace returns the namespace of a Cluster as it is, nil for none. One of that name that is not the

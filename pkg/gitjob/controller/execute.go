@@ -113,8 +113,17 @@ func (r *Reconciler) undone(ctx context.Context, undo func(context.Context) erro
 	return err
 }
 
+// remove deletes a Bundle that still is what was seen of it: somebody else's by now is not touched.
 func (r *Reconciler) remove(ctx context.Context, bundle *fleet.Bundle) error {
-	err := r.Client.Delete(ctx, bundle, client.Preconditions{UID: &bundle.UID})
+	now := &metav1.PartialObjectMetadata{}
+	now.SetGroupVersionKind(fleet.GroupVersion.WithKind("Bundle"))
+	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(bundle), now)
+	if err == nil && now.Labels[fleet.RepoLabel] != bundle.Labels[fleet.RepoLabel] {
+		return nil
+	}
+	if err == nil {
+		err = r.Client.Delete(ctx, bundle, client.Preconditions{UID: &bundle.UID, ResourceVersion: &now.ResourceVersion})
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/store"
+	"github.com/fairlead-dev/fairlead/pkg/shard"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
@@ -55,7 +56,9 @@ type Reconciler struct {
 	Events  events.EventRecorder
 	// HostKeys returns the SSH host keys trusted for repositories whose Secret names none.
 	HostKeys func(ctx context.Context) (credential.HostKeys, error)
-	Now      func() time.Time
+	// Shards are those this process works on.
+	Shards *shard.Shards
+	Now    func() time.Time
 	// Jitter returns a number in [0, 1).
 	Jitter func() float64
 
@@ -137,6 +140,10 @@ func (r *Reconciler) delete(ctx context.Context, repo *fleet.GitRepo) (reconcile
 	if !controllerutil.ContainsFinalizer(repo, fleet.GitRepoFinalizer) {
 		return reconcile.Result{}, nil
 	}
+	// A cache that is behind may show one that is gone, whose name another one has by now.
+	if err := r.confirm(ctx, repo); err != nil {
+		return reconcile.Result{}, err
+	}
 	left, err := r.removeAll(ctx, repo)
 	if left > 0 || err != nil {
 		return reconcile.Result{}, err
@@ -150,8 +157,8 @@ func (r *Reconciler) delete(ctx context.Context, repo *fleet.GitRepo) (reconcile
 	return reconcile.Result{}, nil
 }
 
-// removeAll deletes the Bundles of a GitRepo and returns how many there still are. It asks the API server,
-// because the cache may not show the newest Bundles yet.
+// removeAll deletes the Bundles of a GitRepo and returns how many there still are, by the API server, because
+// the cache may not show the newest Bundles yet, and by the cache, because a list may lack some.
 func (r *Reconciler) removeAll(ctx context.Context, repo *fleet.GitRepo) (int, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleList"))
@@ -162,11 +169,18 @@ func (r *Reconciler) removeAll(ctx context.Context, repo *fleet.GitRepo) (int, e
 	var problems []error
 	for i := range list.Items {
 		if item := &list.Items[i]; item.DeletionTimestamp.IsZero() {
-			bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name, UID: item.UID}}
+			bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name, UID: item.UID, Labels: item.Labels}}
 			problems = append(problems, r.remove(ctx, bundle))
 		}
 	}
-	return len(list.Items), errors.Join(problems...)
+	cached, err := r.bundlesIn(ctx, repo.Namespace)
+	shown := 0
+	for _, bundle := range cached {
+		if bundle.Labels[fleet.RepoLabel] == repo.Name {
+			shown++
+		}
+	}
+	return max(len(list.Items), shown), errors.Join(append(problems, err)...)
 }
 
 // writeStatus patches the status when it differs.

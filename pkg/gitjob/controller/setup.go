@@ -26,15 +26,15 @@ import (
 // Register adds the controller to a manager. Changes of the numbers of a GitRepo's deployments arrive
 // through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr).
 		Named("gitrepo").
 		For(&fleet.GitRepo{}, builder.WithPredicates(specOrLabels())).
 		Watches(&fleet.Bundle{}, r.reposOfBundles(), builder.WithPredicates(bundleTouched())).
 		Watches(&fleet.Policy{}, handler.EnqueueRequestsFromMapFunc(r.reposBeside)).
 		Watches(&fleet.GitRepoRestriction{}, handler.EnqueueRequestsFromMapFunc(r.reposBeside)).
 		WatchesRawSource(rollups).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	return r.Shards.Complete(mgr, build, &fleet.GitRepo{}, r)
 }
 
 // specOrLabels lets through what a source depends on and webhooks, not our own status writes.

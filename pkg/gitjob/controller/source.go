@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	contentstore "github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/policy/reader"
 )
 
@@ -93,11 +96,32 @@ func (r *Reconciler) apply(ctx context.Context, repo *fleet.GitRepo, commit stri
 	if err != nil {
 		return nil, result.Warnings, err
 	}
+	if len(todo.delete) > 0 {
+		if err := r.confirm(ctx, repo); err != nil {
+			return nil, result.Warnings, err
+		}
+	}
 	written, err := r.execute(ctx, todo)
 	if err != nil {
 		return nil, result.Warnings, err
 	}
 	return held(ours(repo.Name, existing), todo, written), result.Warnings, nil
+}
+
+// confirm returns an error unless the API server has the GitRepo as it was read here: what a newer version of
+// it wants must not be deleted, nor what another GitRepo of the same name owns.
+func (r *Reconciler) confirm(ctx context.Context, repo *fleet.GitRepo) error {
+	now := &metav1.PartialObjectMetadata{}
+	now.SetGroupVersionKind(fleet.GroupVersion.WithKind("GitRepo"))
+	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(repo), now)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("read gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
+	case err != nil || now.UID != repo.UID || now.Generation != repo.Generation || !maps.Equal(now.Labels, repo.Labels) ||
+		now.DeletionTimestamp.IsZero() != repo.DeletionTimestamp.IsZero():
+		return fault.New(fault.Transient, "CacheBehind", "nothing is deleted: gitrepo %s/%s has changed meanwhile", repo.Namespace, repo.Name)
+	}
+	return nil
 }
 
 func (r *Reconciler) wantedBundles(ctx context.Context, repo *fleet.GitRepo, commit string) ([]wanted, *bundle.Result, error) {

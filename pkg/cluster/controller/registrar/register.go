@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/shard"
 )
 
 const (
@@ -42,6 +43,8 @@ type Options struct {
 	RequireTokenTTL bool
 	// RefuseServiceAccountAgents rejects agents that speak protocol 0.
 	RefuseServiceAccountAgents bool
+	// Shards are those this process works on; nil means everything.
+	Shards *shard.Shards
 }
 
 // Registrar knows how clusters joined.

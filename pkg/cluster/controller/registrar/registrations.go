@@ -9,6 +9,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -49,14 +50,14 @@ func registerRegistrations(mgr manager.Manager, own ctrlcluster.Cluster, objects
 		options: options, client: mgr.GetClient(), live: mgr.GetAPIReader(), objects: objects, made: own.GetClient(), hub: hub,
 		recorder: mgr.GetEventRecorder("fleet-registration"),
 	}
-	return r, builder.ControllerManagedBy(mgr).
+	build := builder.ControllerManagedBy(mgr).
 		Named("clusterregistration").
 		For(&fleet.ClusterRegistration{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Workers}).
 		Watches(&fleet.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(namespaceNews())).
 		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(madeFor))).
-		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(madeFor))).
-		Complete(r)
+		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(madeFor)))
+	return r, options.Shards.Complete(mgr, build, &fleet.ClusterRegistration{}, r)
 }
 
 // namespaceNews lets through what a waiting registration waits for: a Cluster that comes, goes or gets
@@ -212,7 +213,10 @@ func (r *registrations) member(ctx context.Context, registration *fleet.ClusterR
 // a workspace.
 func (r *registrations) renewing(ctx context.Context, registration *fleet.ClusterRegistration) (member *fleet.Cluster, ok bool, err error) {
 	var namespace corev1.Namespace
-	err = r.made.Get(ctx, types.NamespacedName{Name: registration.Namespace}, &namespace)
+	key := types.NamespacedName{Name: registration.Namespace}
+	if err = r.made.Get(ctx, key, &namespace); apierrors.IsNotFound(err) {
+		err = r.live.Get(ctx, key, &namespace) // a refusal is final
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return nil, false, fmt.Errorf("read namespace %s: %w", registration.Namespace, err)
 	}
@@ -221,7 +225,10 @@ func (r *registrations) renewing(ctx context.Context, registration *fleet.Cluste
 		return nil, false, nil
 	}
 	member = &fleet.Cluster{}
-	err = r.client.Get(ctx, types.NamespacedName{Namespace: owner, Name: name}, member)
+	key = types.NamespacedName{Namespace: owner, Name: name}
+	if err = r.client.Get(ctx, key, member); apierrors.IsNotFound(err) {
+		err = r.live.Get(ctx, key, member)
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return nil, true, fmt.Errorf("read Cluster %s/%s: %w", owner, name, err)
 	}

@@ -39,13 +39,13 @@ func registerTokens(mgr manager.Manager, own ctrlcluster.Cluster, objects Object
 		return source.Kind(own.GetCache(), object, handler.EnqueueRequestForOwner(
 			mgr.GetScheme(), mgr.GetRESTMapper(), &fleet.ClusterRegistrationToken{}, handler.OnlyControllerOwner()))
 	}
-	return builder.ControllerManagedBy(mgr).
+	build := builder.ControllerManagedBy(mgr).
 		Named("clusterregistrationtoken").
 		For(&fleet.ClusterRegistrationToken{}).
 		WatchesRawSource(owned(&corev1.Secret{})).
 		WatchesRawSource(owned(&corev1.ServiceAccount{})).
-		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.all))).
-		Complete(r)
+		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.all)))
+	return options.Shards.Complete(mgr, build, &fleet.ClusterRegistrationToken{}, r)
 }
 
 // all returns every token: the hub's address is in all their values.

@@ -1,0 +1,67 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+)
+
+// pageSize is how many objects are read at a time.
+const pageSize = 1000
+
+// catchUp notes what another process has written of the bundles that come to this one, as if this one had. The
+// next pass over each waits until the cache shows it: planned on what was before, a rollout would go beyond its
+// limits.
+func (r *Reconciler) catchUp(ctx context.Context, mine func(namespace, name string) bool) error {
+	now, there := r.Now(), map[types.UID]bool{}
+	err := r.metadata(ctx, "BundleDeployment", func(item *metav1.PartialObjectMetadata) {
+		key := types.NamespacedName{Namespace: item.Labels[fleet.BundleNamespaceLabel], Name: item.Labels[fleet.BundleLabel]}
+		if mine(key.Namespace, key.Name) {
+			there[item.UID] = true
+			r.writes.wrote(key, item.Namespace, item.ResourceVersion, now)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	var cached fleet.BundleDeploymentList
+	if err := r.Client.List(ctx, &cached, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list deployments: %w", err)
+	}
+	for i := range cached.Items {
+		item := &cached.Items[i]
+		key := types.NamespacedName{Namespace: item.Labels[fleet.BundleNamespaceLabel], Name: item.Labels[fleet.BundleLabel]}
+		if mine(key.Namespace, key.Name) && !there[item.UID] {
+			r.writes.removed(key, item.Namespace, now)
+		}
+	}
+	return r.metadata(ctx, "Bundle", func(item *metav1.PartialObjectMetadata) {
+		if mine(item.Namespace, item.Name) {
+			r.writes.wroteOwn(client.ObjectKeyFromObject(item), item.ResourceVersion)
+		}
+	})
+}
+
+// metadata reads the metadata of all objects of a kind from the API server, page by page.
+func (r *Reconciler) metadata(ctx context.Context, kind string, each func(*metav1.PartialObjectMetadata)) error {
+	list := &metav1.PartialObjectMetadataList{}
+	for {
+		token := list.Continue
+		list = &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(fleet.GroupVersion.WithKind(kind + "List"))
+		if err := r.Reader.List(ctx, list, client.Limit(pageSize), client.Continue(token)); err != nil {
+			return fmt.Errorf("list the metadata of every %s: %w", kind, err)
+		}
+		for i := range list.Items {
+			each(&list.Items[i])
+		}
+		if list.Continue == "" {
+			return nil
+		}
+	}
+}
