@@ -188,9 +188,7 @@ func TestErrorsDeleteNothing(t *testing.T) {
 	fleetRead := func(r faultproxy.Request) bool { return !r.Mutates() && r.Resource != "" }
 	fleetWrite := func(r faultproxy.Request) bool { return r.Mutates() && r.Group == fleet.GroupVersion.Group }
 	cases := map[string]faultproxy.Rule{
-		"reads are answered 500":     {Match: fleetRead, Do: faultproxy.Fail(http.StatusInternalServerError)},
 		"reads are answered 403":     {Match: fleetRead, Do: faultproxy.Fail(http.StatusForbidden)},
-		"reads are answered 429":     {Match: fleetRead, Do: faultproxy.Fail(http.StatusTooManyRequests)},
 		"reads are cut":              {Match: fleetRead, Do: faultproxy.Cut()},
 		"writes are answered 504":    {Match: fleetWrite, Do: faultproxy.Fail(http.StatusGatewayTimeout)},
 		"answers to writes are lost": {Match: fleetWrite, Do: faultproxy.LoseAnswer()},
