@@ -28,11 +28,13 @@ func (w *witness) KubeVersion() *chartutil.KubeVersion {
 	return &w.capabilities.KubeVersion
 }
 
+// APIVersions notes that the kinds of the cluster were asked for.
 func (w *witness) APIVersions() chartutil.VersionSet {
 	w.asked.Kinds = true
 	return w.capabilities.APIVersions
 }
 
+// HelmVersion is Helm's own; it is the same everywhere.
 func (w *witness) HelmVersion() any { return w.capabilities.HelmVersion }
 
 // MarshalJSON shows all there is to see.
