@@ -54,8 +54,8 @@ const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespac
 
 func value(name, text string) string { return fmt.Sprintf(manifest, name, text) }
 
-// newWorld makes a repository with the files and a GitRepo that deploys it to all members.
-func newWorld(t *testing.T, name string, files map[string]string) *world {
+// newWorld makes a repository with the files and a GitRepo, changed as wanted, that deploys it to all members.
+func newWorld(t *testing.T, name string, files map[string]string, changes ...func(*fleet.GitRepoSpec)) *world {
 	t.Helper()
 	w := &world{Stack: shared.Get(t), t: t, name: name}
 	git.once.Do(func() {
@@ -79,6 +79,9 @@ func newWorld(t *testing.T, name string, files map[string]string) *world {
 			PollingInterval: &fleet.Duration{Duration: 1e9},
 			Targets:         []fleet.ClusterTarget{{ClusterSelector: &metav1.LabelSelector{}}},
 		},
+	}
+	for _, change := range changes {
+		change(&w.object.Spec)
 	}
 	if err := w.Client.Create(t.Context(), w.object); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"helm.sh/helm/v3/pkg/storage"
@@ -79,14 +80,14 @@ func (r *recall) read(name string) error {
 
 // Create implements driver.Creator.
 func (r *recall) Create(key string, revision *release.Release) error {
-	err := r.Driver.Create(key, revision)
+	err := r.Driver.Create(key, slim(revision))
 	r.wrote(key, revision, err)
 	return err
 }
 
 // Update implements driver.Updator.
 func (r *recall) Update(key string, revision *release.Release) error {
-	err := r.Driver.Update(key, revision)
+	err := r.Driver.Update(key, slim(revision))
 	r.wrote(key, revision, err)
 	return err
 }
@@ -119,6 +120,18 @@ func (r *recall) Delete(key string) (*release.Release, error) {
 		return revision, err
 	}
 	return r.Driver.Delete(key)
+}
+
+// slim returns a revision without what only rendering needs. A stored one is never rendered again (a rollback
+// takes its manifest) and a chart's files may be larger than what fits into a Secret. Helm itself leaves out
+// the charts a chart depends on.
+func slim(revision *release.Release) *release.Release {
+	if revision.Chart == nil {
+		return revision
+	}
+	slimmed := *revision
+	slimmed.Chart = &chart.Chart{Metadata: revision.Chart.Metadata, Lock: revision.Chart.Lock, Values: revision.Chart.Values}
+	return &slimmed
 }
 
 // copyOf returns a revision whose state Helm may change without changing what is remembered.
