@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // A bundle with two versions of a chart of 6 MiB, picked by customization, deploys to members; a change to one
@@ -134,5 +135,33 @@ func TestBundleInARegistry(t *testing.T) {
 	w.awaitReady(w.commit(map[string]string{"one.yaml": value("stored-one", "second")}))
 	for _, member := range w.Members {
 		w.has(member, "stored-one", "second")
+	}
+}
+
+// Manifests that do not fit into a release's record leave what runs alone, and the deployment says why.
+func TestManifestsBeyondARecord(t *testing.T) {
+	w := newWorld(t, "record", map[string]string{"one.yaml": value("record-one", "first")})
+	large := map[string]string{"one.yaml": value("record-one", "second")}
+	random := rand.New(rand.NewPCG(1, 1))
+	for i := range 3 {
+		noise := make([]byte, 512<<10)
+		for j := range noise {
+			noise[j] = byte(random.Uint32())
+		}
+		large[fmt.Sprintf("large%d.yaml", i)] = value(fmt.Sprintf("record-large%d", i), base64.StdEncoding.EncodeToString(noise))
+	}
+	w.commit(large)
+	for _, member := range w.Members {
+		w.deployment("record", member, "says what is too large", func(d *fleet.BundleDeployment) error {
+			if status.Of(d) != fleet.ErrApplied || !strings.Contains(status.MessageOf(d), "split the bundle") {
+				return fmt.Errorf("state %s, message %q", status.Of(d), status.MessageOf(d))
+			}
+			return nil
+		})
+		w.has(member, "record-one", "first")
+	}
+	w.awaitReady(w.commit(map[string]string{"large0.yaml": "", "large1.yaml": ""}))
+	for _, member := range w.Members {
+		w.has(member, "record-one", "second")
 	}
 }

@@ -14,7 +14,10 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 // storageFor returns the records of a namespace's releases as an identity sees them, for one operation on
@@ -80,7 +83,7 @@ func (r *recall) read(name string) error {
 
 // Create implements driver.Creator.
 func (r *recall) Create(key string, revision *release.Release) error {
-	err := r.Driver.Create(key, slim(revision))
+	err := tooLarge(revision, r.Driver.Create(key, slim(revision)))
 	r.wrote(key, revision, err)
 	return err
 }
@@ -132,6 +135,16 @@ func slim(revision *release.Release) *release.Release {
 	slimmed := *revision
 	slimmed.Chart = &chart.Chart{Metadata: revision.Chart.Metadata, Lock: revision.Chart.Lock, Values: revision.Chart.Values}
 	return &slimmed
+}
+
+// tooLarge explains the error of a record that does not fit into a Secret, which it will not later on either.
+// The server refuses it as a request or, when it is somewhat smaller, as a Secret.
+func tooLarge(revision *release.Release, err error) error {
+	if !apierrors.IsRequestEntityTooLargeError(err) && !apierrors.HasStatusCause(err, metav1.CauseType(field.ErrorTypeTooLong)) {
+		return err
+	}
+	return fault.Wrap(fault.Stalled, "ReleaseTooLarge", fmt.Errorf("the %d KiB of manifests are too large, "+
+		"compressed, for the Secret that records a release; split the bundle: %w", len(revision.Manifest)>>10, err))
 }
 
 // copyOf returns a revision whose state Helm may change without changing what is remembered.
