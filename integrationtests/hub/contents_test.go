@@ -277,11 +277,11 @@ func TestContentsInRegistry(t *testing.T) {
 	}
 	kubetest.Eventually(t, "the artifact and the Secrets are gone", func(ctx context.Context) error {
 		if _, err := (registry.Client{}).Pull(ctx, access, id); fault.ReasonOf(err) != registry.ReasonNotFound {
-			return fmt.Errorf("the artifact: %v", err)
+			return errors.Join(errors.New("the artifact is there"), err)
 		}
 		for _, where := range []string{namespace, dev.Namespace} {
 			if err := h.client.Get(ctx, types.NamespacedName{Namespace: where, Name: id}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("the Secret in %s: %v", where, err)
+				return errors.Join(fmt.Errorf("the Secret in %s is there", where), err)
 			}
 		}
 		return nil

@@ -31,7 +31,6 @@ type server struct {
 	has    map[string]*corev1.ConfigMap
 	broken error
 	lists  []*corev1.ConfigMapList
-	stream bool
 	asked  int
 }
 

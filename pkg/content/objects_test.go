@@ -65,9 +65,8 @@ func wire(t *testing.T, object *fleet.Content) int {
 	metav1.SetMetaDataAnnotation(&sent.ObjectMeta, fleet.NeededAnnotation, "2026-01-01T00:00:00Z")
 	sent.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager: "fleet-controller", Operation: "Update", FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: bytes.Repeat([]byte{'x'}, 1000)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:` + strings.Repeat("x", 1000) + `":{}}`),
 	}}
-	sent.ManagedFields[0].FieldsV1.Raw = []byte(`{"f:` + strings.Repeat("x", 1000) + `":{}}`)
 	data, err := json.Marshal(sent)
 	if err != nil {
 		t.Fatal(err)

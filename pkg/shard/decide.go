@@ -30,22 +30,35 @@ func decide(v view) decision {
 	wanted := Assign(v.live, len(v.table))
 	var d decision
 	for shard, holder := range v.table {
-		switch {
-		case holder != v.self && v.held[shard]:
-			d.lost = append(d.lost, shard)
-		case holder == v.self && wanted[shard] != v.self && v.held[shard] && !v.idle[shard]:
-			d.drain = append(d.drain, shard)
-		case holder == v.self && wanted[shard] != v.self:
-			d.release = append(d.release, shard)
-		case holder == v.self && v.idle[shard]:
-			d.release = append(d.release, shard) // it was to go; it can be taken again
-		case holder == v.self && !v.held[shard]:
-			d.claim = append(d.claim, shard)
-		case wanted[shard] == v.self && holder != v.self && (holder == "" || v.dead(holder)):
-			d.claim = append(d.claim, shard)
+		if holder == v.self {
+			d.own(v, shard, wanted[shard] == v.self)
+		} else {
+			d.others(v, shard, holder, wanted[shard] == v.self)
 		}
 	}
 	return d
+}
+
+// own decides on a shard that is self's by the table.
+func (d *decision) own(v view, shard int, stays bool) {
+	switch {
+	case !stays && v.held[shard] && !v.idle[shard]:
+		d.drain = append(d.drain, shard)
+	case !stays, v.idle[shard]: // an idle one was to go; it can be taken again
+		d.release = append(d.release, shard)
+	case !v.held[shard]:
+		d.claim = append(d.claim, shard)
+	}
+}
+
+// others decides on a shard that is another's by the table, or nobody's.
+func (d *decision) others(v view, shard int, holder string, comes bool) {
+	switch {
+	case v.held[shard]:
+		d.lost = append(d.lost, shard)
+	case comes && (holder == "" || v.dead(holder)):
+		d.claim = append(d.claim, shard)
+	}
 }
 
 // apply returns the table as it is after a decision was written.

@@ -20,7 +20,6 @@ type player struct {
 	lives      bool
 	since      int // renewed: 0; else for how many rounds not
 	held, idle map[int]bool
-	busy       map[int]int
 	read       []string
 	version    int
 }

@@ -79,16 +79,22 @@ func planBundles(repo string, want []wanted, existing map[string]*fleet.Bundle, 
 			result.grant = append(result.grant, bundle)
 		}
 	}
-	if !prune {
-		return result, nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(existing)) {
-		bundle := existing[name]
-		if !names[name] && bundle.Labels[fleet.RepoLabel] == repo && bundle.DeletionTimestamp.IsZero() {
-			result.delete = append(result.delete, bundle)
-		}
+	if prune {
+		result.delete = leftovers(repo, names, existing)
 	}
 	return result, nil
+}
+
+// leftovers are the Bundles of a GitRepo that nobody wants any more.
+func leftovers(repo string, wanted map[string]bool, existing map[string]*fleet.Bundle) []*fleet.Bundle {
+	var left []*fleet.Bundle
+	for _, name := range slices.Sorted(maps.Keys(existing)) {
+		bundle := existing[name]
+		if !wanted[name] && bundle.Labels[fleet.RepoLabel] == repo && bundle.DeletionTimestamp.IsZero() {
+			left = append(left, bundle)
+		}
+	}
+	return left
 }
 
 // over returns what is wanted with what a person decided on the present Bundle.
