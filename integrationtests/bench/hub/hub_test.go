@@ -42,7 +42,9 @@ func TestMain(m *testing.M) {
 		os.Exit(2)
 	}
 	// One controller that keeps its lease however busy the machine is.
-	options := stack.Options{Members: []stack.MemberOptions{}, ControllerArgs: []string{"--leader-elect=false"}}
+	options := stack.Options{Members: []stack.MemberOptions{}, ControllerArgs: []string{
+		"--leader-elect=false", "--keep-unused-contents=5s", // what a phase leaves behind is gone before the next one
+	}}
 	if size.profiles != "" {
 		options.ControllerArgs = append(options.ControllerArgs, "--pprof-bind-address="+size.profiles)
 	}

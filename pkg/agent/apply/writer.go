@@ -297,6 +297,12 @@ func (w *Writer) Compare(ctx context.Context, claim Claim, desired, live *unstru
 		return diff.Verdict{State: diff.Foreign, Reason: Owner(live)}
 	}
 	restored, err := w.restored(ctx, desired, live)
+	if apierrors.IsInvalid(err) {
+		// A part that differs cannot be changed in place.
+		if verdict := diff.Compare(live, overlaid(live, desired), rules); verdict.State == diff.Modified {
+			return verdict
+		}
+	}
 	if err != nil {
 		return diff.Verdict{State: diff.Unknown, Reason: fmt.Sprintf("compare %s: %v", manifest.KeyOf(desired), err)}
 	}
@@ -308,6 +314,24 @@ func (w *Writer) Compare(ctx context.Context, claim Claim, desired, live *unstru
 		}
 	}
 	return verdict
+}
+
+// overlaid returns the live object with what is wanted in place of what it has.
+func overlaid(live, desired *unstructured.Unstructured) *unstructured.Unstructured {
+	result := live.DeepCopy()
+	overlay(result.Object, desired.DeepCopy().Object)
+	return result
+}
+
+func overlay(into, from map[string]any) {
+	for key, value := range from {
+		inner, ok := value.(map[string]any)
+		if there, also := into[key].(map[string]any); ok && also {
+			overlay(there, inner)
+			continue
+		}
+		into[key] = value
+	}
 }
 
 // restored returns what the live object would be if desired were written again.

@@ -97,6 +97,48 @@ func TestDriftIsCorrected(t *testing.T) {
 	}
 }
 
+// What cannot be changed in place is an error, tried a few times; with force it is replaced.
+func TestDriftIsForced(t *testing.T) {
+	w := newWorld(t)
+	files := map[string]string{"a.yaml": configMap("stone", "a", "1") + "---\n" + configMap("sand", "a", "1")}
+	corrected := func(force bool) fleet.BundleDeploymentOptions {
+		return fleet.BundleDeploymentOptions{CorrectDrift: &fleet.CorrectDrift{Enabled: true, Force: force}}
+	}
+	w.put("forced", bundle{files: files, options: corrected(false)})
+	w.until("forced", fleet.Ready)
+	before, err := w.configMap("stone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nobody can set the field back once the object is immutable, so both change at once.
+	w.patchConfigMap("stone", `{"data":{"a":"9"},"immutable":true}`)
+	w.untilTrue("forced", "tells that it cannot correct", func(d *fleet.BundleDeployment) bool {
+		monitored := status.Find(d.Status.Conditions, fleet.ConditionMonitored)
+		return monitored != nil && strings.Contains(monitored.Message, "immutable") && len(d.Status.ModifiedStatus) == 1
+	})
+	// A sibling is corrected all the same.
+	w.patchConfigMap("sand", `{"data":{"a":"9"}}`)
+	kubetest.Eventually(t, "the sibling is restored", func(context.Context) error {
+		sand, err := w.configMap("sand")
+		if err == nil && sand.Data["a"] != "1" {
+			err = fmt.Errorf("data %v", sand.Data)
+		}
+		return err
+	})
+	w.put("forced", bundle{files: files, options: corrected(true)})
+	kubetest.Eventually(t, "the object is replaced", func(context.Context) error {
+		after, err := w.configMap("stone")
+		if err == nil && (after.UID == before.UID || after.Data["a"] != "1") {
+			err = fmt.Errorf("uid %s, data %v", after.UID, after.Data)
+		}
+		return err
+	})
+	w.until("forced", fleet.Ready)
+	if got := w.revisions("forced"); len(got) != 1 {
+		t.Errorf("corrections made revisions: %v", got)
+	}
+}
+
 // A correction is one write, of the object alone.
 func TestCorrectionIsOneWrite(t *testing.T) {
 	w := newWorld(t)
