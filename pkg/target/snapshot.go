@@ -80,7 +80,7 @@ type ClusterInfo struct {
 	DeploymentNamespace string
 	// Paused clusters get changes staged only.
 	Paused bool
-	// Offline clusters are not heard from.
+	// Offline clusters are not heard from any more; one that never was is waited for, as upstream does.
 	Offline bool
 	// AvailableSince is since when it is heard from, where that is known.
 	AvailableSince time.Time
@@ -104,7 +104,7 @@ func InfoOf(cluster *fleet.Cluster) ClusterInfo {
 		TemplateValues:      cluster.Spec.TemplateValues,
 		DeploymentNamespace: cluster.Status.Namespace,
 		Paused:              cluster.Spec.Paused,
-		Offline:             phase == fleet.ClusterPending || phase == fleet.ClusterNotReady || phase == fleet.ClusterUnknown,
+		Offline:             phase == fleet.ClusterNotReady || phase == fleet.ClusterUnknown,
 		OffSchedule:         cluster.Status.Scheduled && !cluster.Status.ActiveSchedule,
 		KubernetesVersion:   version,
 		AvailableSince:      availableSince(cluster),
