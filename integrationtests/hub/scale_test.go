@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-dev/fairlead/integrationtests/gitserver"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
@@ -32,7 +33,12 @@ func TestManyGitReposOfOneRepository(t *testing.T) {
 		files[folder(i)+"/one.yaml"] = fmt.Sprintf(configMap, "first")
 		files[folder(i)+"/fleet.yaml"] = "defaultNamespace: many\n"
 	}
-	repo, first := h.repo(files)
+	server := ownServer(t)
+	repo, err := server.Repo("many")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := h.commit(repo, files)
 	var repos []*fleet.GitRepo
 	bundles := 0
 	for i := range manyGitRepos {
@@ -57,7 +63,7 @@ func TestManyGitReposOfOneRepository(t *testing.T) {
 	h.waitSettled(repos, first, bundles)
 	before := h.stored(namespace)
 
-	counts := h.countRequests(func() {
+	counts := countRequests(server, func() {
 		second := h.commit(repo, map[string]string{folder(0) + "/one.yaml": fmt.Sprintf(configMap, "second")})
 		h.waitSettled(repos, second, bundles)
 	})
@@ -79,7 +85,7 @@ func TestManyGitReposOfOneRepository(t *testing.T) {
 		t.Errorf("%d bundles and deployments, then %d, want %d", len(before), len(after), 2*bundles)
 	}
 
-	counts = h.countRequests(func() {
+	counts = countRequests(server, func() {
 		third := h.commit(repo, map[string]string{"README.md": "more\n"})
 		h.waitSettled(repos, third, bundles)
 	})
@@ -153,14 +159,24 @@ func (h *hub) stored(namespace string) map[string]version {
 // requests are what the git server was asked, and how many intervals began meanwhile.
 type requests struct{ listings, fetches, intervals int }
 
-// countRequests counts what the git server is asked while something happens. The intervals are counted, not
+// ownServer returns a git server that GitRepos of other tests do not ask.
+func ownServer(t *testing.T) *gitserver.Server {
+	t.Helper()
+	server, err := gitserver.Start(gitserver.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
+
+// countRequests counts what a git server is asked while something happens. The intervals are counted, not
 // bounded: a slow machine sees more of them.
-func (h *hub) countRequests(happens func()) requests {
-	h.t.Helper()
-	h.git.ResetCounts()
+func countRequests(server *gitserver.Server, happens func()) requests {
+	server.ResetCounts()
 	began := time.Now()
 	happens()
-	counts := h.git.Counts()
+	counts := server.Counts()
 	return requests{counts.InfoRefs, counts.UploadPack, int(time.Since(began)/manyInterval) + 2}
 }
 
