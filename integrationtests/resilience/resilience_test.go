@@ -195,7 +195,7 @@ func TestChartThatFailsForOneCluster(t *testing.T) {
 	w := newWorld(t, "partly", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: chart\nversion: 1.0.0\n", "templates/one.yaml": chart,
 		"fleet.yaml": "helm:\n  values: {text: first, env: \"${ .ClusterLabels.env }\"}\n",
-	})
+	}, func(spec *fleet.GitRepoSpec) { spec.Validate = new(bool) }) // the agent is to meet it, not the hub
 	failing := "{{ if eq .Values.env \"test\" }}{{ fail \"not made for test\" }}{{ end }}\n"
 	w.commit(map[string]string{
 		"templates/one.yaml": failing + chart,
