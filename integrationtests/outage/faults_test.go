@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
@@ -188,9 +187,7 @@ func TestErrorsDeleteNothing(t *testing.T) {
 	fleetRead := func(r faultproxy.Request) bool { return !r.Mutates() && r.Resource != "" }
 	fleetWrite := func(r faultproxy.Request) bool { return r.Mutates() && r.Group == fleet.GroupVersion.Group }
 	cases := map[string]faultproxy.Rule{
-		"reads are answered 403":     {Match: fleetRead, Do: faultproxy.Fail(http.StatusForbidden)},
 		"reads are cut":              {Match: fleetRead, Do: faultproxy.Cut()},
-		"writes are answered 504":    {Match: fleetWrite, Do: faultproxy.Fail(http.StatusGatewayTimeout)},
 		"answers to writes are lost": {Match: fleetWrite, Do: faultproxy.LoseAnswer()},
 		"events come late and twice": {Match: faultproxy.Of("bundledeployments", "watch"), Do: faultproxy.HoldBack(300 * time.Millisecond).Twice()},
 	}
