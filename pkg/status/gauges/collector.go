@@ -1,6 +1,7 @@
 package gauges
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -179,10 +180,7 @@ func (c *Collector) collectClusters(ctx context.Context, to chan<- prometheus.Me
 				strconv.FormatInt(cluster.Generation, 10), state,
 			}
 		}
-		state := s.Display.State
-		if state == "" {
-			state = string(status.WorstOf(&s.Summary))
-		}
+		state := cmp.Or(s.Display.State, string(status.WorstOf(&s.Summary)))
 		c.clusters.send(to, labels(state), s.DesiredReadyGitRepos, s.ReadyGitRepos, s.DesiredReadyHelmOps, s.ReadyHelmOps,
 			n.DesiredReady, n.Missing, n.Modified, n.NotReady, n.Orphaned, n.Ready, n.Unknown, n.WaitApplied)
 		sendState(to, c.clusterState, state, labels)
@@ -200,10 +198,7 @@ func (c *Collector) collectGroups(ctx context.Context, to chan<- prometheus.Metr
 		labels := func(state string) []string {
 			return []string{group.Name, group.Namespace, strconv.FormatInt(group.Generation, 10), state}
 		}
-		state := s.Display.State
-		if state == "" {
-			state = string(status.WorstOf(&s.Summary))
-		}
+		state := cmp.Or(s.Display.State, string(status.WorstOf(&s.Summary)))
 		c.group.send(to, labels(state), s.ClusterCount, s.NonReadyClusterCount, s.Summary.DesiredReady, s.Summary.Ready,
 			n.DesiredReady, n.Missing, n.Modified, n.NotReady, n.Orphaned, n.Ready, n.Unknown, n.WaitApplied)
 		sendState(to, c.groupState, state, labels)
