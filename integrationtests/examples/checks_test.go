@@ -187,7 +187,7 @@ func checkMonorepo(t *testing.T, member *stack.Member) {
 // firstWrite returns when an object, "resource/name", was first stored.
 func firstWrite(all []writes.Write, object string) time.Time {
 	for _, w := range all {
-		if fmt.Sprintf("%s/%s", w.Resource, w.Name) == object && w.Subresource == "" && writes.CarriedOut(w.Request) {
+		if fmt.Sprintf("%s/%s", w.Resource, w.Name) == object && w.Subresource == "" && !writes.Refused(w.Request) {
 			return w.Time
 		}
 	}

@@ -6,11 +6,12 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
-// Annotations of a trimmed Bundle. They exist in caches only and are never written to an API server.
+// Annotations of a trimmed Bundle. They exist in caches only: no API server takes such keys, so that nobody can
+// pass a Bundle off as trimmed.
 const (
-	trimmedManifest = "cache.fairlead.dev/manifest-id"
-	trimmedDigest   = "cache.fairlead.dev/manifest-digest"
-	trimmedSpec     = "cache.fairlead.dev/spec-digest"
+	trimmedManifest = "cached: manifest-id"
+	trimmedDigest   = "cached: manifest-digest"
+	trimmedSpec     = "cached: spec-digest"
 )
 
 // Summary stands for the files of a Bundle that is kept without them.
@@ -44,8 +45,12 @@ func Summarize(spec fleet.BundleSpec) (Summary, error) {
 }
 
 // Trim replaces the files of a Bundle by their Summary, so that a cache can hold thousands. A trimmed
-// Bundle must not be sent back to an API server as a whole; use patches.
+// Bundle must not be sent back to an API server as a whole; use patches. What is trimmed stays as it is: informers
+// transform what a watch begins with twice.
 func Trim(bundle *fleet.Bundle) error {
+	if _, trimmed := SummaryOf(bundle); trimmed {
+		return nil
+	}
 	summary, err := Summarize(bundle.Spec)
 	if err != nil {
 		return err

@@ -1,7 +1,10 @@
 package content
 
 import (
+	"reflect"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
@@ -27,6 +30,15 @@ func TestTrim(t *testing.T) {
 	}
 	if trimmed.Spec.Resources != nil || trimmed.Annotations["keep"] != "me" || len(shared) != 1 {
 		t.Errorf("trimmed bundle keeps %v, annotations %v, shared map %v", trimmed.Spec.Resources, trimmed.Annotations, shared)
+	}
+	again := trimmed.DeepCopy()
+	if err := Trim(again); err != nil || !reflect.DeepEqual(again, trimmed) {
+		t.Errorf("trimmed twice: %v, %v; want %v", again, err, trimmed)
+	}
+	for key := range trimmed.Annotations {
+		if problems := validation.IsQualifiedName(key); key != "keep" && len(problems) == 0 {
+			t.Errorf("anybody can give a bundle the annotation %q", key)
+		}
 	}
 	if _, ok := SummaryOf(&original); ok {
 		t.Error("a whole bundle claims to be trimmed")

@@ -148,8 +148,15 @@ func OnResource(group, resource string) func(Request) bool {
 	return func(r Request) bool { return r.Group == group && r.Resource == resource }
 }
 
-// CarriedOut tells requests the API server did not refuse.
-func CarriedOut(r Request) bool { return r.Code < 300 }
+// CarriedOut tells requests that the API server said it has carried out.
+func CarriedOut(r Request) bool { return r.Code > 0 && r.Code < 300 }
+
+// Refused tells requests that the API server said it has not carried out.
+func Refused(r Request) bool { return r.Code >= 300 && r.Code < 500 }
+
+// OutcomeUnknown tells requests on which the API server gave up, or whose client went away before the answer: they
+// may have been carried out all the same.
+func OutcomeUnknown(r Request) bool { return !CarriedOut(r) && !Refused(r) }
 
 // Stored tells requests about stored objects: not the reviews and tokens that are computed on the
 // spot, though asking for one is a create.

@@ -102,6 +102,14 @@ func TestOnly(t *testing.T) {
 			}
 		})
 	}
+	for code, want := range map[int][3]bool{ // carried out, refused, unknown
+		200: {true, false, false}, 201: {true, false, false}, 404: {false, true, false}, 409: {false, true, false},
+		0: {false, false, true}, 500: {false, false, true}, 504: {false, false, true},
+	} {
+		if got := [3]bool{CarriedOut(Request{Code: code}), Refused(Request{Code: code}), OutcomeUnknown(Request{Code: code})}; got != want {
+			t.Errorf("code %d: %v, want %v", code, got, want)
+		}
+	}
 	if total := all.Total(); total != 36 {
 		t.Errorf("total %d, want 36", total)
 	}

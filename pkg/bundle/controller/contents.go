@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -74,6 +75,9 @@ func (c *contents) ensure(ctx context.Context, bundle *fleet.Bundle, id string) 
 		return fmt.Errorf("read bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
 	}
 	_, stored, err := held(&whole, id)
+	if errors.Is(err, errChanged) && whole.Generation == bundle.Generation {
+		err = fault.New(fault.Transient, "CacheWrong", "the cache shows other files of bundle %s/%s than it has", bundle.Namespace, bundle.Name)
+	}
 	if err != nil {
 		return err
 	}
@@ -94,8 +98,11 @@ func held(bundle *fleet.Bundle, id string) (content.Manifest, content.Stored, er
 	return manifest, stored, err
 }
 
+// errChanged says that the cache shows a bundle as it was: the event that brings the change is on its way.
+var errChanged = fault.New(fault.Waiting, "BundleChanged", "it changed while it was being read")
+
 func changedMeanwhile(bundle *fleet.Bundle) error {
-	return fault.New(fault.Transient, "BundleChanged", "bundle %s/%s changed while it was being read", bundle.Namespace, bundle.Name)
+	return fmt.Errorf("read bundle %s/%s: %w", bundle.Namespace, bundle.Name, errChanged)
 }
 
 // files reads the files of a bundle that are on the hub, which must be those that id names.

@@ -71,6 +71,7 @@ type Reconciler struct {
 // Pauses before another try, where an event that ends the wait is on its way or already came.
 const (
 	behindRetry    = 100 * time.Millisecond
+	changedRetry   = time.Second
 	uncountedRetry = time.Second
 )
 
@@ -96,6 +97,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	pass := r.deploy(ctx, &bundle)
 	if errors.Is(pass.err, errBehind) || pass.unseen() {
 		return reconcile.Result{RequeueAfter: behindRetry}, nil
+	}
+	if errors.Is(pass.err, errChanged) {
+		return reconcile.Result{RequeueAfter: changedRetry}, nil
 	}
 	if pass.err == nil && pass.plan.Unchecked > 0 {
 		// The verdicts wake the bundle up; until then a status would be of neither the old nor the new.
