@@ -59,7 +59,8 @@ func normal(condition fleet.Condition) fleet.Condition {
 	if condition.Status == corev1.ConditionTrue {
 		condition.Reason = ""
 	}
-	if condition.Status == corev1.ConditionFalse && condition.Message == "" {
+	if condition.Status == corev1.ConditionFalse && condition.Message == "" &&
+		condition.Type != fleet.ConditionProgressing && condition.Type != fleet.ConditionDegraded { // of which it is good news
 		condition.Message = condition.Type + " is not reached yet"
 		if condition.Reason != "" {
 			condition.Message = condition.Reason

@@ -32,6 +32,9 @@ type Claim struct {
 	// Yields says whether another set lets go of an object because it no longer renders it or is being
 	// removed. Nil means that none does.
 	Yields func(setHash string, key manifest.Key) bool
+	// Abandoned says whether a bundle's release does not exist any more, so that what it left is nobody's. Nil
+	// means that none is known to be.
+	Abandoned func(namespace, release string) bool
 }
 
 // Owns says whether a live object carries the claim's mark.
@@ -46,15 +49,21 @@ func (c Claim) Check(live *unstructured.Unstructured) error {
 	switch {
 	case hash == c.SetHash:
 		return nil
-	case hash != "":
-		if c.Yields != nil && c.Yields(hash, key) {
-			return nil
-		}
-		return fault.New(fault.Stalled, ReasonOwnedByOther, "%s belongs to %s", key, setOwner(live))
+	case hash != "" && c.Yields != nil && c.Yields(hash, key):
+		return nil
 	}
 	annotations := live.GetAnnotations()
 	release, namespace := annotations[manifest.ReleaseNameAnnotation], annotations[manifest.ReleaseNamespaceAnnotation]
 	switch {
+	case hash != "" && annotations[fleet.SetIDAnnotation] == c.SetID && release == c.Release && namespace == c.ReleaseNamespace:
+		return nil // somebody has changed the label alone; an owner would have changed the rest too
+	case hash != "" && !c.isAbandoned(namespace, release):
+		return fault.New(fault.Stalled, ReasonOwnedByOther, "%s belongs to %s", key, setOwner(live))
+	case hash != "" && c.TakeOwnership:
+		return nil
+	case hash != "":
+		return fault.New(fault.Stalled, ReasonNotOwned,
+			"%s was left by %s, which is gone; set helm.takeOwnership to adopt it", key, setOwner(live))
 	case release != "" && (release != c.Release || namespace != c.ReleaseNamespace):
 		return fault.New(fault.Stalled, ReasonOwnedByOther, "%s belongs to Helm release %s/%s", key, namespace, release)
 	case release != "", annotations[fleet.SetIDAnnotation] == c.SetID, c.Recorded[key], c.TakeOwnership:
@@ -62,6 +71,10 @@ func (c Claim) Check(live *unstructured.Unstructured) error {
 	}
 	return fault.New(fault.Stalled, ReasonNotOwned,
 		"%s exists and belongs to nobody; set helm.takeOwnership to adopt it", key)
+}
+
+func (c Claim) isAbandoned(namespace, release string) bool {
+	return release != "" && c.Abandoned != nil && c.Abandoned(namespace, release)
 }
 
 // CheckHook returns nil when a hook of the claim's release may replace the live object. Hooks carry no

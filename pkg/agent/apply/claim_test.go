@@ -27,7 +27,15 @@ func TestCheck(t *testing.T) {
 	helm := func(name string) map[string]string {
 		return map[string]string{manifest.ReleaseNameAnnotation: name, manifest.ReleaseNamespaceAnnotation: "n"}
 	}
-	taking, recorded, yielding := ours, ours, ours
+	marked := func(set, release string) *unstructured.Unstructured {
+		return live(map[string]string{hash: set}, helm(release))
+	}
+	taking, recorded, yielding, alone := ours, ours, ours, ours
+	alone.Abandoned = func(namespace, release string) bool { return namespace == "n" && release == "gone" }
+	ourMarks := helm("a")
+	ourMarks["objectset.rio.cattle.io/id"] = "default-a"
+	heir := alone
+	heir.TakeOwnership = true
 	taking.TakeOwnership = true
 	recorded.Recorded = map[manifest.Key]bool{manifest.KeyOf(live(nil, nil)): true}
 	yielding.Yields = func(set string, _ manifest.Key) bool { return set == "bbbb" }
@@ -48,6 +56,11 @@ func TestCheck(t *testing.T) {
 		"nobody's":                             {ours, live(nil, nil), ReasonNotOwned, "takeOwnership"},
 		"nobody's, taking ownership":           {taking, live(nil, nil), "", ""},
 		"nobody's, but of an earlier revision": {recorded, live(nil, nil), "", ""},
+		"left by who is gone":                  {alone, marked("bbbb", "gone"), ReasonNotOwned, "which is gone; set helm.takeOwnership"},
+		"left by who is gone, taking":          {heir, marked("bbbb", "gone"), "", ""},
+		"of who is there, taking":              {heir, marked("bbbb", "there"), ReasonOwnedByOther, "n/there"},
+		"another's mark without a release":     {heir, live(map[string]string{hash: "bbbb"}, nil), ReasonOwnedByOther, "bbbb"},
+		"our mark, changed":                    {ours, live(map[string]string{hash: "bbbb"}, ourMarks), "", ""},
 		"made by us before":                    {ours, live(nil, map[string]string{"objectset.rio.cattle.io/id": "default-a"}), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

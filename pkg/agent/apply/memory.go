@@ -46,6 +46,26 @@ func (m *Memory) Retain(setHash string, wanted map[manifest.Key]bool) {
 	}
 }
 
+// Drop drops what is known of one object of a set.
+func (m *Memory) Drop(setHash string, key manifest.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sets[setHash], key)
+}
+
+// HasRun tells a Job that goes by itself and was applied by this process just as it is: to create it again would
+// be to run it twice, also when something else of its release has failed since.
+func (m *Memory) HasRun(setHash string, desired *unstructured.Unstructured) bool {
+	if !manifest.Expires(desired) || manifest.IsHook(desired) {
+		return false
+	}
+	wanted, err := diff.Digest(desired)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.sets[setHash][manifest.KeyOf(desired)]
+	return err == nil && known.applied && known.desired == wanted
+}
+
 // Applied says whether this process has applied an object of that key.
 func (m *Memory) Applied(setHash string, desired *unstructured.Unstructured) bool {
 	m.mu.Lock()

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,10 +18,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
-
-// goneTimeout bounds the wait for an object that has to be gone before it can be created again.
-const goneTimeout = 30 * time.Second
 
 // Delete removes an object if it carries the claim's mark, or, for a hook, no other owner's. It returns
 // whether it was there to be removed. A kind that is gone has no objects; one that is only looked at stays.
@@ -36,6 +35,7 @@ func (w *Writer) Delete(ctx context.Context, object *unstructured.Unstructured, 
 		return false, fmt.Errorf("delete %s: %w", manifest.KeyOf(object), err)
 	}
 	if removeKnown(ctx, resource, known.of(object), claim, policy) {
+		w.memory.Drop(claim.SetHash, manifest.KeyOf(object))
 		return true, nil
 	}
 	live, err := get(ctx, resource, object.GetName())
@@ -55,6 +55,7 @@ func (w *Writer) Delete(ctx context.Context, object *unstructured.Unstructured, 
 	if err := remove(ctx, resource, live, policy); err != nil {
 		return false, fmt.Errorf("delete %s: %w", manifest.KeyOf(object), classify(err))
 	}
+	w.memory.Drop(claim.SetHash, manifest.KeyOf(object))
 	return true, nil
 }
 
@@ -104,10 +105,16 @@ func wait(ctx context.Context, resource dynamic.ResourceInterface, object *unstr
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	byName := fields.OneTermEqualSelector("metadata.name", object.GetName()).String()
+	var denied atomic.Pointer[error]
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = byName
-			return resource.List(ctx, options)
+			list, err := resource.List(ctx, options)
+			if apierrors.IsForbidden(err) {
+				denied.Store(&err)
+				cancel() // asking again changes nothing
+			}
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = byName
@@ -127,6 +134,9 @@ func wait(ctx context.Context, resource dynamic.ResourceInterface, object *unstr
 		live, _ := event.Object.(*unstructured.Unstructured)
 		return condition(live)
 	})
+	if refusal := denied.Load(); refusal != nil {
+		return fault.Wrap(fault.Stalled, string(metav1.StatusReasonForbidden), fmt.Errorf("wait until %s %s: %w", manifest.KeyOf(object), what, *refusal))
+	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("gave up after %s waiting until %s %s: %w", timeout, manifest.KeyOf(object), what, err)
 	}

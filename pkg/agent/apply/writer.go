@@ -52,14 +52,14 @@ type Result struct {
 
 // Writer writes objects as one identity. Its methods may be called from several goroutines.
 type Writer struct {
-	client dynamic.Interface
-	mapper meta.RESTMapper
-	memory *Memory
+	client, agent dynamic.Interface
+	mapper        meta.RESTMapper
+	memory        *Memory
 }
 
-// NewWriter returns a writer; the client decides as whom it writes.
-func NewWriter(client dynamic.Interface, mapper meta.RESTMapper, memory *Memory) *Writer {
-	return &Writer{client: client, mapper: mapper, memory: memory}
+// NewWriter returns a writer; the client decides as whom it writes. As the agent it looks for autoscalers only.
+func NewWriter(client, agent dynamic.Interface, mapper meta.RESTMapper, memory *Memory) *Writer {
+	return &Writer{client: client, agent: agent, mapper: mapper, memory: memory}
 }
 
 // Options of one write.
@@ -130,7 +130,7 @@ func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstruct
 	if err != nil {
 		return Result{}, err
 	}
-	if live == nil && hasRun(desired, options.Previous) {
+	if live == nil && (hasRun(desired, options.Previous) || w.memory.HasRun(options.Claim.SetHash, desired)) {
 		return Result{Action: Unchanged}, nil
 	}
 	if live == nil {
@@ -196,10 +196,7 @@ func (w *Writer) free(ctx context.Context, resource dynamic.ResourceInterface, d
 	if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
 		return live, err
 	}
-	if err := w.waitGone(ctx, resource, live, goneTimeout); err != nil {
-		return nil, fault.New(fault.Waiting, "Terminating", "the old object is still being deleted: %w", err)
-	}
-	return get(ctx, resource, desired.GetName())
+	return w.cleared(ctx, resource, live)
 }
 
 // send applies, and falls back to what the API server accepts.
@@ -213,8 +210,8 @@ func (w *Writer) send(ctx context.Context, resource dynamic.ResourceInterface, h
 		return w.merge(ctx, resource, desired, live, sent(options.Previous), err)
 	case !how.forces() && apierrors.IsConflict(err):
 		return Result{}, fault.Wrap(fault.Stalled, ReasonFieldsOwnedByOther, err)
-	case options.Force && live != nil && isImmutable(err):
-		return w.replace(ctx, resource, how, live)
+	case options.Force && live != nil && apierrors.IsInvalid(err):
+		return w.replace(ctx, resource, how, live, err)
 	}
 	return Result{}, err
 }
@@ -253,18 +250,6 @@ func (w *Writer) takeOver(ctx context.Context, resource dynamic.ResourceInterfac
 		return live, err
 	}
 	return resource.Patch(ctx, live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-}
-
-// replace deletes and creates an object that cannot be changed in place.
-func (w *Writer) replace(ctx context.Context, resource dynamic.ResourceInterface, how plan, live *unstructured.Unstructured) (Result, error) {
-	if err := remove(ctx, resource, live, metav1.DeletePropagationBackground); err != nil {
-		return Result{}, err
-	}
-	if err := w.waitGone(ctx, resource, live, goneTimeout); err != nil {
-		return Result{}, err
-	}
-	created, err := serverSideApply(ctx, resource, how.desired, how.forces(), false)
-	return Result{Object: created, Action: Replaced}, err
 }
 
 // Get returns a live object, or nil when there is none.
@@ -385,11 +370,6 @@ func cannotApply(err error) bool {
 	return apierrors.IsUnsupportedMediaType(err) ||
 		strings.Contains(text, "duplicate entries for key") ||
 		strings.Contains(text, "failed to create typed patch object") && strings.Contains(text, "duplicate")
-}
-
-// isImmutable tells refusals to change an object in place.
-func isImmutable(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsConflict(err)
 }
 
 // classify gives an API server's error its class: what it refuses does not get better by asking again.

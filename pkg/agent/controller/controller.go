@@ -71,6 +71,8 @@ type entry struct {
 	// found and record are the newest revision of its release.
 	found  bool
 	record helm.Record
+	// unmapped says that the kind of one of its objects was unknown when it was last followed.
+	unmapped bool
 	// answered are objects as the API server answered our writes, until the watch has caught up.
 	answered map[manifest.Key]*unstructured.Unstructured
 	options  fleet.BundleDeploymentOptions
@@ -173,6 +175,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.options.Log.Info("hub is listed", "deployments", len(c.informer.GetStore().ListKeys()))
+	c.collect(ctx) // before anything is deployed: what has lost its deployment lets go of what others want
 	var workers sync.WaitGroup
 	for range c.options.Workers {
 		workers.Go(func() { c.work(ctx) })

@@ -166,4 +166,17 @@ func TestKeepResources(t *testing.T) {
 	if _, err := w.configMap("stays"); err != nil {
 		t.Error(err)
 	}
+
+	// What was kept is nobody's: another bundle may have it if it asks for it.
+	heir := bundle{files: map[string]string{"a.yaml": configMap("stays", "a", "2")}}
+	w.put("heir", heir)
+	refused := w.until("heir", fleet.ErrApplied)
+	if message := status.MessageOf(refused); !strings.Contains(message, "stays") || !strings.Contains(message, "takeOwnership") {
+		t.Errorf("message %q", message)
+	}
+	heir.options.Helm = &fleet.HelmOptions{TakeOwnership: true}
+	w.put("heir", heir)
+	w.until("heir", fleet.Ready)
+	w.delete("heir")
+	w.untilGone("stays")
 }

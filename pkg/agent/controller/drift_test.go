@@ -72,7 +72,7 @@ func TestDriftIsExcepted(t *testing.T) {
 func TestDriftIsCorrected(t *testing.T) {
 	w := newWorld(t)
 	w.put("correct", bundle{
-		files:   map[string]string{"a.yaml": configMap("tide", "level", "1") + "---\n" + configMap("moon", "phase", "full")},
+		files:   map[string]string{"a.yaml": configMap("tide", "level", "1") + "---\n" + configMap("moon", "phase", "full") + "---\n" + configMap("mark", "a", "1")},
 		options: fleet.BundleDeploymentOptions{CorrectDrift: &fleet.CorrectDrift{Enabled: true}},
 	})
 	w.until("correct", fleet.Ready)
@@ -89,6 +89,15 @@ func TestDriftIsCorrected(t *testing.T) {
 	}
 	kubetest.Eventually(t, "the object is restored", func(context.Context) error {
 		_, err := w.configMap("moon")
+		return err
+	})
+	// The label that names the owner is a field as any other: who really takes over changes more than that.
+	w.patchConfigMap("mark", `{"metadata":{"labels":{"`+fleet.SetHashLabel+`":"somebody"}}}`)
+	kubetest.Eventually(t, "the owner's label is restored", func(context.Context) error {
+		mark, err := w.configMap("mark")
+		if err == nil && mark.Labels[fleet.SetHashLabel] == "somebody" {
+			err = fmt.Errorf("labels %v", mark.Labels)
+		}
 		return err
 	})
 	w.until("correct", fleet.Ready)
@@ -231,6 +240,8 @@ func TestDependencies(t *testing.T) {
 	if message := status.MessageOf(circle); !strings.Contains(message, "egg → hen → egg") {
 		t.Errorf("message does not name the circle: %q", message)
 	}
+	w.put("egg", bundle{files: map[string]string{"a.yaml": configMap("egg", "a", "1")}})
+	w.until("hen", fleet.Ready)
 }
 
 func TestPausedAndValues(t *testing.T) {
@@ -297,16 +308,48 @@ func TestRemovedWhileAway(t *testing.T) {
 	w := newWorld(t)
 	w.put("leaves", bundle{files: map[string]string{"a.yaml": configMap("leaves", "a", "1")}})
 	w.put("stays", bundle{files: map[string]string{"a.yaml": configMap("stays", "a", "1")}})
-	w.until("leaves", fleet.Ready)
-	w.until("stays", fleet.Ready)
+	// How a bundle goes is what its options said, though they are gone with it.
+	group, made := strings.ReplaceAll(w.target, "-", "")+".example.com", w.target+"-made"
+	w.put("keeps", bundle{
+		files:   map[string]string{"a.yaml": configMap("kept", "a", "1")},
+		options: fleet.BundleDeploymentOptions{KeepResources: true},
+	})
+	w.put("sweeps", bundle{
+		files:   map[string]string{"a.yaml": definition(group) + "---\n" + configMap("swept", "a", "1")},
+		options: fleet.BundleDeploymentOptions{DefaultNamespace: made, DeleteCRDResources: true, DeleteNamespace: true},
+	})
+	gone := []string{"leaves", "keeps", "sweeps"}
+	for _, name := range append(gone, "stays") {
+		w.until(name, fleet.Ready)
+	}
 	w.stop()
-	w.delete("leaves")
+	for _, name := range gone {
+		w.delete(name)
+	}
+	w.put("also-stays", bundle{files: map[string]string{"a.yaml": configMap("also-stays", "a", "1")}})
+	w.put("stays-too", bundle{files: map[string]string{"a.yaml": configMap("stays-too", "a", "1")}})
 	w.start()
 	w.untilGone("leaves")
 	w.untilNoRecords("leaves")
+	w.untilNoRecords("keeps")
+	if _, err := w.configMap("kept"); err != nil {
+		t.Errorf("keepResources: %v", err)
+	}
+	kubetest.Eventually(t, "definition and namespace are gone", func(ctx context.Context) error {
+		left, err := w.member.Kubectl(ctx, nil, "get", "--ignore-not-found", "-o", "name", "crd/jars."+group, "namespace/"+made)
+		if err == nil && left != "" {
+			err = fmt.Errorf("left: %s", left)
+		}
+		return err
+	})
+	for _, name := range []string{"also-stays", "stays-too"} {
+		w.until(name, fleet.Ready)
+	}
 
 	w.stop()
-	w.delete("stays")
+	for _, name := range []string{"stays", "also-stays", "stays-too"} {
+		w.delete(name)
+	}
 	w.start()
 	pause := time.NewTimer(5 * time.Second)
 	<-pause.C

@@ -19,8 +19,9 @@ const (
 	// handoverPatience is how long an uninstall waits for deployments that may take objects over.
 	handoverPatience = 30 * time.Second
 	handoverRetry    = 200 * time.Millisecond
-	// volumeGrace is how long a volume that a release dropped waits for another deployment to ask for it. The
-	// hub's writes for two bundles of one commit may be further apart than a deployment takes.
+	// volumeGrace is how long a volume that a release dropped, or a release with a volume, waits for another
+	// deployment to ask for it. The hub's writes for two bundles of one commit may be further apart than a
+	// deployment takes.
 	volumeGrace = 10 * time.Second
 )
 
@@ -210,8 +211,9 @@ func isVolume(key manifest.Key) bool {
 
 // mustWait says whether an uninstall has to wait for deployments that may take objects over. Those that were
 // refused something before try again at once.
-func (c *Controller) mustWait(name string) bool {
-	pending := c.othersPending(name)
+func (c *Controller) mustWait(e *entry) bool {
+	name := e.name
+	pending, volume := c.othersPending(name), c.hasVolume(e)
 	c.handover.mu.Lock()
 	defer c.handover.mu.Unlock()
 	now := c.options.Clock.Now()
@@ -225,7 +227,20 @@ func (c *Controller) mustWait(name string) bool {
 			c.queue.Add(claimant)
 		}
 	}
-	return (pending || len(claimants) > 0) && now.Sub(began) < handoverPatience
+	waited := now.Sub(began)
+	return (pending || len(claimants) > 0) && waited < handoverPatience || volume && waited < volumeGrace
+}
+
+// hasVolume says whether a release still has a volume that goes with it.
+func (c *Controller) hasVolume(e *entry) bool {
+	known := c.known(e)
+	return slices.ContainsFunc(e.record.Objects, func(object *unstructured.Unstructured) bool {
+		if !isVolume(manifest.KeyOf(object)) {
+			return false
+		}
+		live := known(object)
+		return live != nil && live.GetLabels()[fleet.SetHashLabel] == e.setHash
+	})
 }
 
 // letGo deletes objects that an earlier revision of the release holds and the present one does not, once

@@ -1,7 +1,9 @@
 package controller_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,24 +28,44 @@ func (w *world) volumeUID() string {
 	return string(claim.UID)
 }
 
-// A bundle that gets another name is a new bundle and the end of the old one; its volume stays.
+// A bundle that gets another name is a new bundle and the end of the old one; its volume stays, whichever the agent
+// hears of first, and when it hears of both as it starts.
 func TestRenamedBundleKeepsItsVolume(t *testing.T) {
 	w := newWorld(t)
 	files := map[string]string{"a.yaml": volume + "---\n" + configMap("settings", "a", "1")}
-	w.put("apps-db", bundle{files: files})
-	w.untilTrue("apps-db", "is applied", func(d *fleet.BundleDeployment) bool { return d.Status.AppliedDeploymentID != "" })
-	before := w.volumeUID()
-	w.put("platform-db", bundle{files: files})
-	w.delete("apps-db")
-	w.untilTrue("platform-db", "is applied", func(d *fleet.BundleDeployment) bool {
-		return d.Status.AppliedDeploymentID == d.Spec.DeploymentID
-	})
-	w.untilNoRecords("apps-db")
-	if after := w.volumeUID(); after != before {
-		t.Errorf("the volume was made anew: %s, then %s", before, after)
+	isApplied := func(d *fleet.BundleDeployment) bool {
+		return d.Spec.DeploymentID != "" && d.Status.AppliedDeploymentID == d.Spec.DeploymentID
 	}
-	if _, err := w.configMap("settings"); err != nil {
-		t.Error(err)
+	w.put("db-0", bundle{files: files})
+	w.untilTrue("db-0", "is applied", isApplied)
+	before := w.volumeUID()
+	for i, how := range []func(old, next string){
+		func(old, next string) {
+			w.put(next, bundle{files: files})
+			w.delete(old)
+		},
+		func(old, next string) {
+			w.delete(old)
+			<-time.After(time.Second) // an uninstall takes less
+			w.put(next, bundle{files: files})
+		},
+		func(old, next string) {
+			w.stop()
+			w.delete(old)
+			w.put(next, bundle{files: files})
+			w.start()
+		},
+	} {
+		old, next := fmt.Sprintf("db-%d", i), fmt.Sprintf("db-%d", i+1)
+		how(old, next)
+		w.untilTrue(next, "is applied", isApplied)
+		w.untilNoRecords(old)
+		if after := w.volumeUID(); after != before {
+			t.Fatalf("%s: the volume was made anew: %s, then %s", next, before, after)
+		}
+		if _, err := w.configMap("settings"); err != nil {
+			t.Errorf("%s: %v", next, err)
+		}
 	}
 }
 

@@ -24,6 +24,8 @@ type observation struct {
 	err error
 	// pending means that something is not listed yet; there is nothing to tell before it is.
 	pending bool
+	// unmapped means that the member does not know the kind of an object.
+	unmapped bool
 }
 
 // observe looks at all objects of the release.
@@ -41,6 +43,11 @@ func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.Bu
 		return observation{err: err}
 	}
 	_ = e.compileRules(deployment) // the objects tell
+	if e.unmapped {
+		c.deployer.Locate(e.record)
+		c.follow(e)
+	}
+	seen.unmapped = e.unmapped
 	claim := c.deployer.Claim(deployment.Name, e.options)
 	claim.Recorded = claimed(e.record.Objects)
 	for _, desired := range e.record.Objects {

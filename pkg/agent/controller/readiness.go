@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,10 +67,12 @@ func (c *Controller) explain(e *entry, identity *helm.Identity, objects []report
 	var stuck []*report.Sight
 	for i := range objects {
 		sight := &objects[i]
-		if sight.Live != nil && !sight.Ready && health.RunsPods(sight.Live) && len(stuck) < explained {
+		if sight.Live != nil && !sight.Ready && health.RunsPods(sight.Live) {
 			stuck = append(stuck, sight)
 		}
 	}
+	slices.SortStableFunc(stuck, func(a, b *report.Sight) int { return report.Worse(a.Summary, b.Summary) })
+	stuck = stuck[:min(len(stuck), explained)]
 	now := c.options.Clock.Now()
 	switch {
 	case len(stuck) == 0:

@@ -17,6 +17,9 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
+// lookAgain is how soon a kind that the member does not know is looked for again; no event tells of it.
+const lookAgain = 5 * time.Second
+
 // reconcile brings one bundle where its BundleDeployment wants it. It returns when to look again, 0
 // for "when something happens".
 func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration, error) {
@@ -55,6 +58,9 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	seen := c.observe(ctx, e, deployment)
 	if isFree(deployment) && c.correct(ctx, e, deployment, seen) {
 		seen = c.observe(ctx, e, deployment)
+	}
+	if seen.unmapped {
+		later = sooner(later, lookAgain)
 	}
 	later = sooner(later, c.nextAttempt(e, deployment))
 	if seen.pending {
@@ -135,7 +141,7 @@ func (c *Controller) attempt(ctx context.Context, e *entry, deployment *fleet.Bu
 	now := c.options.Clock.Now()
 	same := e.failure != nil && e.failure.deploymentID == deployment.Spec.DeploymentID
 	retry := c.handover.mayRetry(e.name)
-	if same && !retry && fault.ClassOf(e.failure.err) != fault.Waiting && now.Before(e.failure.next) {
+	if same && !retry && !isWoken(e.failure.err) && now.Before(e.failure.next) {
 		return
 	}
 	err := c.deploy(ctx, e, deployment)
@@ -153,6 +159,11 @@ func (c *Controller) attempt(ctx context.Context, e *entry, deployment *fleet.Bu
 		deploymentID: deployment.Spec.DeploymentID, err: err, attempts: attempts,
 		next: c.options.Clock.Now().Add(pace.Backoff(err, attempts)),
 	}
+}
+
+// isWoken says whether events end what a deployment failed of, so that it is tried again with each.
+func isWoken(err error) bool {
+	return fault.ClassOf(err) == fault.Waiting || fault.ReasonOf(err) == depends.ReasonCycle
 }
 
 func (c *Controller) nextAttempt(e *entry, deployment *fleet.BundleDeployment) time.Duration {
@@ -229,11 +240,14 @@ func (c *Controller) setWaits(e *entry, waits bool) {
 // follow watches the kinds of the release.
 func (c *Controller) follow(e *entry) {
 	var resources []schema.GroupVersionResource
+	e.unmapped = false
 	for _, object := range e.record.Objects {
-		if manifest.IsReadOnly(object) {
-			continue // has a watch of its own
-		}
-		if resource, err := c.resourceOf(object); err == nil && !slices.Contains(resources, resource) {
+		resource, err := c.resourceOf(object)
+		switch {
+		case err != nil:
+			e.unmapped = true
+		case manifest.IsReadOnly(object): // has a watch of its own
+		case !slices.Contains(resources, resource):
 			resources = append(resources, resource)
 		}
 	}

@@ -60,7 +60,7 @@ func (c *Controller) stays(e *entry) {
 // reconcileDeleted uninstalls what a deletion timestamp says is to go, reports that it is gone, and
 // lets the object go where that is the agent's to do.
 func (c *Controller) reconcileDeleted(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) (time.Duration, error) {
-	if c.mustWait(e.name) {
+	if c.mustWait(e) {
 		return handoverRetry, nil
 	}
 	return 0, c.finishDeleted(ctx, e, deployment)
@@ -119,7 +119,7 @@ func (c *Controller) reconcileAbsent(ctx context.Context, e *entry) (time.Durati
 			return c.options.CollectEvery, err
 		}
 	}
-	if c.mustWait(e.name) {
+	if c.mustWait(e) {
 		return handoverRetry, nil
 	}
 	if err := c.uninstall(ctx, e.name, nil); err != nil {
@@ -167,16 +167,16 @@ func (c *Controller) uninstall(ctx context.Context, name string, options *fleet.
 			c.options.Log.Info("the agent does not uninstall itself", "bundledeployment", name)
 			continue
 		}
-		removal := helm.Removal{Record: record, KeepResources: record.KeepResources, Copies: true, Known: c.known(e)}
+		removal := helm.Removal{Record: record, Copies: true, Known: c.known(e)}
 		if options != nil {
-			removal.KeepResources = options.KeepResources
+			policy := helm.PolicyOf(*options)
+			removal.Policy = &policy
 			removal.Copies = len(options.DownstreamResources) > 0 || len(e.options.DownstreamResources) > 0
-			removal.DeleteCRDResources, removal.DeleteNamespace = options.DeleteCRDResources, options.DeleteNamespace
 		}
 		if err := c.deployer.Uninstall(ctx, removal); err != nil {
 			return err
 		}
-		c.options.Log.Info("uninstalled", "bundledeployment", name, "release", record.String(), "keepResources", removal.KeepResources)
+		c.options.Log.Info("uninstalled", "bundledeployment", name, "release", record.String())
 	}
 	return nil
 }
@@ -208,7 +208,12 @@ func isSelf(record helm.Record, agentNamespace string) bool {
 func (c *Controller) removeMoved(ctx context.Context, e *entry) error {
 	for len(e.moved) > 0 {
 		record := e.moved[0]
-		if err := c.deployer.Uninstall(ctx, helm.Removal{Record: record, Keep: keys(e.record.Objects), Known: c.known(e)}); err != nil {
+		removal := helm.Removal{
+			Record: record, Keep: keys(e.record.Objects), Known: c.known(e),
+			Policy: &helm.Policy{KeepResources: e.options.KeepResources, DeleteCRDResources: e.options.DeleteCRDResources},
+			Copies: record.Namespace != e.record.Namespace, // else the new release has them
+		}
+		if err := c.deployer.Uninstall(ctx, removal); err != nil {
 			return err
 		}
 		c.options.Log.Info("uninstalled", "bundledeployment", e.name, "release", record.String(), "movedTo", e.record.String())
@@ -217,9 +222,9 @@ func (c *Controller) removeMoved(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// collectPeriodically looks for releases whose BundleDeployment is gone, at once and then regularly.
+// collectPeriodically looks for releases whose BundleDeployment is gone.
 func (c *Controller) collectPeriodically(ctx context.Context) {
-	timer := c.options.Clock.NewTimer(time.Millisecond)
+	timer := c.options.Clock.NewTimer(c.options.CollectEvery)
 	defer timer.Stop()
 	for {
 		select {
@@ -227,17 +232,18 @@ func (c *Controller) collectPeriodically(ctx context.Context) {
 			return
 		case <-timer.C():
 		}
-		if err := c.collect(ctx); err != nil && ctx.Err() == nil {
-			c.options.Log.Error(err, "cannot look for releases without a deployment")
-		}
+		c.collect(ctx)
 		timer.Reset(c.options.CollectEvery + rand.N(c.options.CollectEvery/4+1))
 	}
 }
 
-func (c *Controller) collect(ctx context.Context) error {
+func (c *Controller) collect(ctx context.Context) {
 	records, err := c.deployer.List(ctx)
 	if err != nil {
-		return err
+		if ctx.Err() == nil {
+			c.options.Log.Error(err, "cannot look for releases without a deployment")
+		}
+		return
 	}
 	for _, record := range records {
 		deployment, err := c.cached(record.BundleID)
@@ -250,7 +256,6 @@ func (c *Controller) collect(ctx context.Context) error {
 		}
 		c.queue.Add(record.BundleID)
 	}
-	return nil
 }
 
 // isLeftBehind notes a release that the bundle had under another name before this agent started.

@@ -80,4 +80,53 @@ func TestImmutableFields(t *testing.T) {
 	if err != nil || live.Spec.Template.Spec.Containers[0].Image != "two" {
 		t.Errorf("job %v, %v", live, err)
 	}
+
+	// What is wrong by itself is no reason to delete what runs, and a volume is never deleted to be changed.
+	service := func(port string) string {
+		return "apiVersion: v1\nkind: Service\nmetadata: {name: door}\nspec: {ports: [{port: " + port + "}]}\n"
+	}
+	uids := func() string {
+		t.Helper()
+		out, err := w.member.Kubectl(t.Context(), nil, "get", "-n", w.target, "service/door", "pvc/data", "-o", "jsonpath={.items[*].metadata.uid}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	forced := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Force: true}}
+	w.put("kept", bundle{files: map[string]string{"a.yaml": service("80") + "---\n" + volume}, options: forced})
+	w.untilTrue("kept", "is applied", func(d *fleet.BundleDeployment) bool { return d.Status.AppliedDeploymentID != "" })
+	before := uids()
+	w.put("kept", bundle{files: map[string]string{"a.yaml": service("99999") + "---\n" + strings.Replace(volume, "ReadWriteOnce", "ReadWriteMany", 1)}, options: forced})
+	refused = w.until("kept", fleet.ErrApplied)
+	for _, want := range []string{"99999", "not replaced by force"} {
+		if message := status.MessageOf(refused); !strings.Contains(message, want) {
+			t.Errorf("message %q lacks %q", message, want)
+		}
+	}
+	if after := uids(); after != before {
+		t.Errorf("objects %s, before %s", after, before)
+	}
+}
+
+// What is still being deleted is waited for, by the names of what holds it, and then made again.
+func TestTerminating(t *testing.T) {
+	w := newWorld(t)
+	held := func(data string) map[string]string {
+		return map[string]string{"a.yaml": configMap("other", "a", data) + "---\n" +
+			strings.Replace(configMap("held", "a", data), "name: held", "name: held\n  finalizers: [example.com/hold]", 1)}
+	}
+	w.put("again", bundle{files: held("1")})
+	w.until("again", fleet.Ready)
+	w.put("again", bundle{files: map[string]string{"a.yaml": configMap("other", "a", "1")}})
+	w.until("again", fleet.Ready)
+	w.put("again", bundle{files: held("2")})
+	w.untilTrue("again", "tells what it waits for", func(d *fleet.BundleDeployment) bool {
+		deployed := status.Find(d.Status.Conditions, fleet.ConditionDeployed)
+		return status.Of(d) == fleet.WaitApplied && deployed != nil && deployed.Reason == "Terminating" &&
+			strings.Contains(deployed.Message, w.target+"/held") && strings.Contains(deployed.Message, "example.com/hold")
+	})
+	w.patchConfigMap("held", `{"metadata":{"finalizers":null}}`)
+	w.until("again", fleet.Ready)
+	w.patchConfigMap("held", `{"metadata":{"finalizers":null}}`)
 }

@@ -44,8 +44,6 @@ type client struct {
 	known apply.Knowledge
 	// deleteDefinitions allows CustomResourceDefinitions to be deleted.
 	deleteDefinitions bool
-	// place puts hooks where the bundle's options want them; nil leaves them where they are.
-	place func(...*unstructured.Unstructured) error
 
 	mu       sync.Mutex
 	results  map[manifest.Key]apply.Result
@@ -76,11 +74,6 @@ func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 	}
 	for _, object := range objects {
 		manifest.Concede(object)
-		if c.place != nil && manifest.IsHook(object) {
-			if err := c.place(object); err != nil {
-				return nil, err
-			}
-		}
 	}
 	return infos(objects, c.identity.member.mapper, c.namespace)
 }
@@ -217,12 +210,13 @@ func (c *client) applyOne(object *unstructured.Unstructured, info *resource.Info
 func (c *client) placeLate(object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind()
 	mapping, err := c.identity.member.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
+	switch {
+	case meta.IsNoMatchError(err):
 		return fault.Wrap(fault.Stalled, "NoSuchKind", fmt.Errorf("apply %s: %w", manifest.KeyOf(object), err))
+	case err != nil:
+		return fmt.Errorf("apply %s: %w", manifest.KeyOf(object), err)
 	}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		object.SetNamespace(c.namespace)
-	}
+	locate(object, mapping, c.namespace)
 	return nil
 }
 

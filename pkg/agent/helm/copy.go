@@ -40,14 +40,14 @@ func (d *Deployer) copy(ctx context.Context, identity *Identity, request Request
 	if len(wanted) == 0 && !request.CopiedBefore {
 		return nil // to look for copies of every bundle would cost the API server more than it is worth
 	}
-	return d.removeCopies(ctx, identity, bundleID, claim, wanted)
+	return d.removeCopies(ctx, identity, bundleID, render.ReleaseNamespace(options), claim, wanted)
 }
 
-// removeCopies deletes a bundle's copies that are not wanted.
-func (d *Deployer) removeCopies(ctx context.Context, identity *Identity, bundleID string, claim apply.Claim, wanted map[manifest.Key]bool) error {
+// removeCopies deletes a bundle's copies in a namespace that are not wanted.
+func (d *Deployer) removeCopies(ctx context.Context, identity *Identity, bundleID, namespace string, claim apply.Claim, wanted map[manifest.Key]bool) error {
 	selector := labels.Set{fleet.DownstreamCopyLabel: bundleID, fleet.SetHashLabel: claim.SetHash}.String()
 	for _, kind := range copiedKinds {
-		list, err := identity.Dynamic.Resource(kind).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		list, err := identity.Dynamic.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
 			return fmt.Errorf("list copies of %s: %w", bundleID, err)
 		}

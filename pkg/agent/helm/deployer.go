@@ -104,7 +104,7 @@ func (d *Deployer) Current(ctx context.Context, bundleID string, options fleet.B
 	if err != nil {
 		return Record{}, false, err
 	}
-	records := storageFor(identity, render.ReleaseNamespace(options))
+	records := storageFor(identity, render.ReleaseNamespace(options), nil)
 	revisions, err := history(records, render.ReleaseName(bundleID, options))
 	if err != nil || len(revisions) == 0 {
 		return Record{}, false, err
@@ -146,7 +146,7 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 		return Outcome{}, err
 	}
 	claim := d.Claim(input.BundleID, input.Options)
-	claim.Yields = request.Yields
+	claim.Yields, claim.Abandoned = request.Yields, d.abandoned(ctx)
 	if err := ensureNamespace(ctx, identity, input.Options, claim); err != nil {
 		return Outcome{}, err
 	}
@@ -161,8 +161,8 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 	if err != nil {
 		return Outcome{}, err
 	}
-	built.Chart.Metadata.Annotations[deploymentIDAnnotation] = request.DeploymentID
-	records := storageFor(identity, built.Namespace)
+	note(built.Chart.Metadata.Annotations, request.DeploymentID, input.Options)
+	records := storageFor(identity, built.Namespace, built.Place)
 	revisions, err := history(records, built.Name)
 	if err != nil {
 		return Outcome{}, err
@@ -174,7 +174,7 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 		ctx: ctx, identity: identity, claim: claim, namespace: built.Namespace,
 		force: input.Options.Helm != nil && input.Options.Helm.Force, spares: request.Spares, known: request.Known,
 		deleteDefinitions: input.Options.DeleteCRDResources,
-		place:             built.Place, results: map[manifest.Key]apply.Result{},
+		results:           map[manifest.Key]apply.Result{},
 	}
 	resume, err := d.resume(records, revisions, writer)
 	if err != nil {
@@ -257,7 +257,7 @@ func (d *Deployer) run(ctx context.Context, writer *client, records *storage.Sto
 	if err := writer.applyDefinitions(built.Chart); err != nil {
 		return nil, err
 	}
-	capabilities, err := d.member.Capabilities()
+	capabilities, err := d.member.Capabilities(asksForCapabilities(built.Chart))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package helm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,14 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 )
 
 // infos makes Helm's list of resources from objects. Objects of a namespaced kind that name no
 // namespace get the release's. A kind that the member does not know yet is taken from a definition
-// among the objects; one that nobody knows stays unmapped until it is written, because a manifest that
-// is only to be deleted may hold kinds that are gone.
+// among the objects; one that nobody knows, or whose API does not answer, stays unmapped until it is written:
+// a manifest that is only to be deleted may hold kinds that are gone, and the other objects do not need it.
 func infos(objects []*unstructured.Unstructured, mapper meta.RESTMapper, namespace string) (kube.ResourceList, error) {
 	definitions := manifest.Definitions(objects)
 	list := make(kube.ResourceList, 0, len(objects))
@@ -31,19 +33,15 @@ func infos(objects []*unstructured.Unstructured, mapper meta.RESTMapper, namespa
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		switch defined, found := definitions[kind]; {
 		case err == nil:
-		case !meta.IsNoMatchError(err):
-			return nil, fmt.Errorf("look up kind %s: %w", kind, err)
 		case found:
 			mapping = definedMapping(kind, defined)
-		default:
+		case meta.IsNoMatchError(err), isDiscoveryFailed(err):
 			mapping = unknownMapping(kind)
+		default:
+			return nil, fmt.Errorf("look up kind %s: %w", kind, err)
 		}
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			if object.GetNamespace() == "" && isKnown(mapping) {
-				object.SetNamespace(namespace)
-			}
-		} else {
-			object.SetNamespace("")
+		if isKnown(mapping) {
+			locate(object, mapping, namespace)
 		}
 		list = append(list, &resource.Info{
 			Client: nothingThere{}, Mapping: mapping, Object: object,
@@ -51,6 +49,22 @@ func infos(objects []*unstructured.Unstructured, mapper meta.RESTMapper, namespa
 		})
 	}
 	return list, nil
+}
+
+// locate puts an object into a namespace if its kind has any and it names none.
+func locate(object *unstructured.Unstructured, mapping *meta.RESTMapping, namespace string) {
+	switch {
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		object.SetNamespace("")
+	case object.GetNamespace() == "":
+		object.SetNamespace(namespace)
+	}
+}
+
+// isDiscoveryFailed tells the error of an API group that is registered and does not answer.
+func isDiscoveryFailed(err error) bool {
+	var failed *apiutil.ErrResourceDiscoveryFailed
+	return errors.As(err, &failed)
 }
 
 func definedMapping(kind schema.GroupVersionKind, defined manifest.Definition) *meta.RESTMapping {
@@ -61,8 +75,9 @@ func definedMapping(kind schema.GroupVersionKind, defined manifest.Definition) *
 	return &meta.RESTMapping{Resource: defined.GroupVersionResource, GroupVersionKind: kind, Scope: scope}
 }
 
+// unknownMapping has the scope of which Helm asks nothing.
 func unknownMapping(kind schema.GroupVersionKind) *meta.RESTMapping {
-	return &meta.RESTMapping{GroupVersionKind: kind, Scope: meta.RESTScopeNamespace}
+	return &meta.RESTMapping{GroupVersionKind: kind, Scope: meta.RESTScopeRoot}
 }
 
 func isKnown(mapping *meta.RESTMapping) bool { return mapping.Resource.Resource != "" }

@@ -28,6 +28,7 @@ const defaultServiceAccount = "fleet-default"
 // Member is the agent's connection to its own cluster.
 type Member struct {
 	config    *rest.Config
+	dynamic   dynamic.Interface // as the agent
 	namespace string
 	mapper    meta.RESTMapper
 	memory    *apply.Memory
@@ -36,6 +37,7 @@ type Member struct {
 	accounts     map[string]account
 	identities   map[string]*Identity
 	capabilities *chartutil.Capabilities
+	askedKinds   time.Time // when capabilities were asked for
 }
 
 // account is what was last heard of a service account.
@@ -70,8 +72,12 @@ func NewMember(config *rest.Config, namespace string, memory *apply.Memory) (*Me
 	if err != nil {
 		return nil, fmt.Errorf("connect to the member: %w", err)
 	}
+	agent, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the member: %w", err)
+	}
 	return &Member{
-		config: config, namespace: namespace, mapper: mapper, memory: memory,
+		config: config, dynamic: agent, namespace: namespace, mapper: mapper, memory: memory,
 		identities: map[string]*Identity{}, accounts: map[string]account{},
 	}, nil
 }
@@ -147,21 +153,25 @@ func (m *Member) identity(serviceAccount string) (*Identity, error) {
 		return nil, fmt.Errorf("make clients: %w", err)
 	}
 	made := &Identity{
-		Writer:  apply.NewWriter(dynamicClient, m.mapper, m.memory),
+		Writer:  apply.NewWriter(dynamicClient, m.dynamic, m.mapper, m.memory),
 		Clients: clients, Dynamic: dynamicClient, Name: serviceAccount, config: config, member: m,
 	}
 	m.identities[serviceAccount] = made
 	return made, nil
 }
 
-// Capabilities returns what the member's API server offers. They are asked for once, and again after
-// Refresh.
-func (m *Member) Capabilities() (*chartutil.Capabilities, error) {
+// capabilitiesLife is how long they hold for who asks for them: bundles that are deployed together share an answer.
+const capabilitiesLife = time.Second
+
+// Capabilities returns what the member's API server offers. They are asked for once, again after Refresh, and
+// whenever a chart asks for them: what it renders without a kind that is there by now would be deleted.
+func (m *Member) Capabilities(asked bool) (*chartutil.Capabilities, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.capabilities != nil {
+	if m.capabilities != nil && (!asked || time.Since(m.askedKinds) < capabilitiesLife) {
 		return m.capabilities, nil
 	}
+	now := time.Now()
 	client, err := discovery.NewDiscoveryClientForConfig(m.config)
 	if err != nil {
 		return nil, fmt.Errorf("make discovery client: %w", err)
@@ -179,6 +189,7 @@ func (m *Member) Capabilities() (*chartutil.Capabilities, error) {
 		APIVersions: kinds,
 		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
 	}
+	m.askedKinds = now
 	return m.capabilities, nil
 }
 

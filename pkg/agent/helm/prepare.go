@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,8 +125,12 @@ func ensureNamespace(ctx context.Context, identity *Identity, options fleet.Bund
 	switch {
 	case err != nil && !missing && !apierrors.IsForbidden(err):
 		return fmt.Errorf("get namespace %s: %w", name, err)
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err) && len(options.NamespaceLabels)+len(options.NamespaceAnnotations) == 0:
 		return nil // a tenant that may not see namespaces may still write into one
+	case apierrors.IsForbidden(err):
+		existing = nil // one that may not mark it either is told so
+	case err == nil && existing.DeletionTimestamp != nil:
+		return fault.New(fault.Waiting, "NamespaceTerminating", "namespace %s is still being deleted", name)
 	}
 	if missing {
 		if options.CreateNamespace != nil && !*options.CreateNamespace {
@@ -286,4 +291,11 @@ func or(text, otherwise string) string {
 		return otherwise
 	}
 	return text
+}
+
+// asksForCapabilities says whether what a chart renders may depend on the member's kinds.
+func asksForCapabilities(root *chart.Chart) bool {
+	return slices.ContainsFunc(root.Templates, func(file *chart.File) bool {
+		return bytes.Contains(file.Data, []byte("Capabilities"))
+	}) || slices.ContainsFunc(root.Dependencies(), asksForCapabilities)
 }

@@ -23,10 +23,12 @@ import (
 // Annotations of ours beside upstream's in a release's chart metadata, and labels on its records, by
 // which releases are found without decoding them.
 const (
-	deploymentIDAnnotation = "fleet.cattle.io/deployment-id"
-	agentNamespaceLabel    = "fleet.cattle.io/agent-namespace"
-	agentScopeLabel        = "fleet.cattle.io/agent-scope"
-	bundleIDLabel          = "fleet.cattle.io/bundle-id"
+	deploymentIDAnnotation    = "fleet.cattle.io/deployment-id"
+	deleteCRDsAnnotation      = "fleet.cattle.io/delete-crd-resources"
+	deleteNamespaceAnnotation = "fleet.cattle.io/delete-namespace"
+	agentNamespaceLabel       = "fleet.cattle.io/agent-namespace"
+	agentScopeLabel           = "fleet.cattle.io/agent-scope"
+	bundleIDLabel             = "fleet.cattle.io/bundle-id"
 )
 
 // listPage is how many records are listed at a time.
@@ -43,9 +45,9 @@ type Record struct {
 	DeploymentID string
 	// Deployed says that the revision was installed completely.
 	Deployed bool
-	// ServiceAccount and KeepResources as they were when it was deployed.
+	// ServiceAccount and Policy as they were when it was deployed.
 	ServiceAccount string
-	KeepResources  bool
+	Policy         Policy
 	// Objects of the release as they are applied, in the order of the manifest; hooks are left out.
 	Objects []*unstructured.Unstructured
 	// Former are objects that only other stored revisions hold.
@@ -55,6 +57,18 @@ type Record struct {
 // String returns "namespace/name:revision", as a BundleDeployment's status names its release.
 func (r Record) String() string {
 	return r.Namespace + "/" + r.Name + ":" + strconv.Itoa(r.Revision)
+}
+
+// note leaves in a chart's metadata what is to be known when the options of its deployment are gone.
+func note(annotations map[string]string, deploymentID string, options fleet.BundleDeploymentOptions) {
+	annotations[deploymentIDAnnotation] = deploymentID
+	for name, holds := range map[string]bool{
+		deleteCRDsAnnotation: options.DeleteCRDResources, deleteNamespaceAnnotation: options.DeleteNamespace,
+	} {
+		if holds {
+			annotations[name] = "true"
+		}
+	}
 }
 
 // recordOf reads a stored revision.
@@ -68,7 +82,11 @@ func (d *Deployer) recordOf(revision *release.Release) (Record, error) {
 		record.BundleID = annotations[fleet.ReleaseBundleIDAnnotation]
 		record.DeploymentID = annotations[deploymentIDAnnotation]
 		record.ServiceAccount = annotations[fleet.ReleaseServiceAccountAnnotation]
-		record.KeepResources = annotations[fleet.ReleaseKeepResourcesAnnotation] == "true"
+		record.Policy = Policy{
+			KeepResources:      annotations[fleet.ReleaseKeepResourcesAnnotation] == "true",
+			DeleteCRDResources: annotations[deleteCRDsAnnotation] == "true",
+			DeleteNamespace:    annotations[deleteNamespaceAnnotation] == "true",
+		}
 	}
 	objects, err := d.objectsIn(revision)
 	record.Objects = objects
@@ -87,6 +105,19 @@ func (d *Deployer) objectsIn(revision *release.Release) ([]*unstructured.Unstruc
 	}
 	_, err = infos(objects, d.member.mapper, revision.Namespace) // gives namespaces
 	return objects, err
+}
+
+// Locate puts those objects of a record into their namespace whose kind was not known when it was read, and is now.
+func (d *Deployer) Locate(record Record) {
+	for _, object := range record.Objects {
+		if object.GetNamespace() != "" {
+			continue
+		}
+		kind := object.GroupVersionKind()
+		if mapping, err := d.member.mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil {
+			locate(object, mapping, record.Namespace)
+		}
+	}
 }
 
 // former returns the objects of all revisions that are not among the present ones.

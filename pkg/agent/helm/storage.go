@@ -21,12 +21,12 @@ import (
 )
 
 // storageFor returns the records of a namespace's releases as an identity sees them, for one operation on
-// one release.
-func storageFor(identity *Identity, namespace string) *storage.Storage {
+// one release. Place puts the hooks of new revisions where the bundle's options want them; nil leaves them.
+func storageFor(identity *Identity, namespace string, place placer) *storage.Storage {
 	secrets := identity.Clients.CoreV1().Secrets(namespace)
 	stored := driver.NewSecrets(secrets)
 	stored.Log = func(string, ...any) {}
-	records := storage.Init(&recall{Driver: stored, secrets: secrets, revisions: map[string]map[string]*release.Release{}})
+	records := storage.Init(&recall{Driver: stored, secrets: secrets, place: place, revisions: map[string]map[string]*release.Release{}})
 	records.Log = func(string, ...any) {}
 	return records
 }
@@ -37,6 +37,7 @@ func storageFor(identity *Identity, namespace string) *storage.Storage {
 type recall struct {
 	driver.Driver
 	secrets corev1.SecretInterface
+	place   placer
 	// revisions are the records by release and key.
 	revisions map[string]map[string]*release.Release
 }
@@ -81,8 +82,11 @@ func (r *recall) read(name string) error {
 	return nil
 }
 
-// Create implements driver.Creator.
+// Create implements driver.Creator. Helm runs no hook of a revision before it is stored.
 func (r *recall) Create(key string, revision *release.Release) error {
+	if err := placeHooks(revision, r.place); err != nil {
+		return err
+	}
 	err := tooLarge(revision, r.Driver.Create(key, slim(revision)))
 	r.wrote(key, revision, err)
 	return err

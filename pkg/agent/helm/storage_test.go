@@ -38,7 +38,7 @@ func TestRecordsHoldNoFilesOfCharts(t *testing.T) {
 		},
 	}
 	clients := fake.NewClientset()
-	records := storageFor(&Identity{Clients: clients}, "n")
+	records := storageFor(&Identity{Clients: clients}, "n", nil)
 	check := func(when string) {
 		t.Helper()
 		secret, err := clients.CoreV1().Secrets("n").Get(t.Context(), keyOf(made), metav1.GetOptions{})
@@ -61,7 +61,7 @@ func TestRecordsHoldNoFilesOfCharts(t *testing.T) {
 	if len(made.Chart.Files) != 1 || !bytes.Equal(made.Chart.Templates[0].Data, noise) {
 		t.Error("Helm's chart was changed")
 	}
-	read, err := storageFor(&Identity{Clients: clients}, "n").Get("r", 1)
+	read, err := storageFor(&Identity{Clients: clients}, "n", nil).Get("r", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestRecordsThatDoNotFit(t *testing.T) {
 	} {
 		clients := fake.NewClientset()
 		clients.PrependReactor("create", "secrets", func(clientgotesting.Action) (bool, runtime.Object, error) { return true, nil, test.refusal })
-		err := storageFor(&Identity{Clients: clients}, "n").Create(&release.Release{Name: "r", Namespace: "n", Version: 1, Info: &release.Info{}})
+		err := storageFor(&Identity{Clients: clients}, "n", nil).Create(&release.Release{Name: "r", Namespace: "n", Version: 1, Info: &release.Info{}})
 		if !strings.Contains(fmt.Sprint(err), test.refusal.Error()) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -19,16 +19,29 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
-// Removal says how a release is taken away.
-type Removal struct {
-	// Record names the release.
-	Record Record
+// Policy says what becomes of what a release holds when it is taken away.
+type Policy struct {
 	// KeepResources leaves the objects and removes the release's records.
 	KeepResources bool
 	// DeleteCRDResources deletes definitions too.
 	DeleteCRDResources bool
 	// DeleteNamespace deletes the release namespace afterwards.
 	DeleteNamespace bool
+}
+
+// PolicyOf returns what a bundle's options say.
+func PolicyOf(options fleet.BundleDeploymentOptions) Policy {
+	return Policy{
+		KeepResources: options.KeepResources, DeleteCRDResources: options.DeleteCRDResources, DeleteNamespace: options.DeleteNamespace,
+	}
+}
+
+// Removal says how a release is taken away.
+type Removal struct {
+	// Record names the release.
+	Record Record
+	// Policy is what the bundle's options say now; nil leaves it to what they said when it was deployed.
+	Policy *Policy
 	// Copies says that there may be copies of Secrets and ConfigMaps from the hub.
 	Copies bool
 	// Keep are objects that stay because somebody else has them now.
@@ -51,77 +64,66 @@ func (d *Deployer) uninstall(ctx context.Context, removal Removal) error {
 	if err != nil {
 		return err
 	}
-	records := storageFor(self, removal.Record.Namespace)
+	records := storageFor(self, removal.Record.Namespace, nil)
 	revisions, err := history(records, removal.Record.Name)
 	if err != nil {
 		return err
+	}
+	last := removal.Record
+	if len(revisions) > 0 {
+		if last, err = d.recordOf(revisions[len(revisions)-1]); err != nil {
+			return err
+		}
+	}
+	policy := last.Policy
+	if removal.Policy != nil {
+		policy = *removal.Policy
 	}
 	set := names.ObjectSet(removal.Record.BundleID, d.options.AgentScope)
 	claim := apply.Claim{
 		SetID: set, SetHash: names.ObjectSetHash(set),
 		Release: removal.Record.Name, ReleaseNamespace: removal.Record.Namespace,
 	}
-	if len(revisions) > 0 {
-		if err := d.uninstallRevisions(ctx, records, revisions, removal, claim); err != nil {
+	if len(revisions) > 0 && last.BundleID == removal.Record.BundleID { // else somebody else's by now
+		if err := d.uninstallRevisions(ctx, records, revisions, last, removal, policy, claim); err != nil {
 			return err
 		}
 	}
 	d.member.memory.Forget(claim.SetHash)
-	if removal.KeepResources || !removal.Copies && !removal.DeleteNamespace {
+	if policy.KeepResources || !removal.Copies && !policy.DeleteNamespace {
 		return nil
 	}
-	identity, err := d.removalIdentity(ctx, removal, revisions)
+	// As it was last deployed; looking for its records is the agent's own business.
+	identity, err := d.member.As(ctx, last.ServiceAccount)
 	if err != nil {
 		return err
 	}
 	if removal.Copies {
-		if err := d.removeCopies(ctx, identity, removal.Record.BundleID, claim, nil); err != nil {
+		if err := d.removeCopies(ctx, identity, removal.Record.BundleID, removal.Record.Namespace, claim, nil); err != nil {
 			return err
 		}
 	}
-	if removal.DeleteNamespace {
+	if policy.DeleteNamespace {
 		return d.deleteNamespace(ctx, identity, removal.Record.Namespace, claim)
 	}
 	return nil
 }
 
-// removalIdentity returns as whom a bundle is taken away: as it was last deployed. Looking for its records is the
-// agent's own business.
-func (d *Deployer) removalIdentity(ctx context.Context, removal Removal, revisions []*release.Release) (*Identity, error) {
-	account := removal.Record.ServiceAccount
-	if len(revisions) > 0 {
-		record, err := d.recordOf(revisions[len(revisions)-1])
-		if err != nil {
-			return nil, err
-		}
-		account = record.ServiceAccount
-	}
-	return d.member.As(ctx, account)
-}
-
-func (d *Deployer) uninstallRevisions(ctx context.Context, records *storage.Storage, revisions []*release.Release, removal Removal, claim apply.Claim) error {
-	last := revisions[len(revisions)-1]
-	record, err := d.recordOf(last)
-	if err != nil {
-		return err
-	}
-	if record.BundleID != removal.Record.BundleID {
-		return nil // somebody else's by now
-	}
-	if removal.KeepResources {
+func (d *Deployer) uninstallRevisions(ctx context.Context, records *storage.Storage, revisions []*release.Release, last Record, removal Removal, policy Policy, claim apply.Claim) error {
+	if policy.KeepResources {
 		return forget(records, revisions)
 	}
-	identity, err := d.member.As(ctx, record.ServiceAccount)
+	identity, err := d.member.As(ctx, last.ServiceAccount)
 	if err != nil {
 		return err
 	}
 	writer := &client{
 		ctx: ctx, identity: identity, claim: claim, namespace: last.Namespace, keepAlways: removal.Keep, known: removal.Known,
-		deleteDefinitions: removal.DeleteCRDResources, results: map[manifest.Key]apply.Result{},
+		deleteDefinitions: policy.DeleteCRDResources, results: map[manifest.Key]apply.Result{},
 	}
 	// Objects that only an unfinished older revision holds; the newest says what becomes of the others.
 	// Helm deletes the others, between its hooks.
-	former, err := d.former(revisions, record.Objects)
+	former, err := d.former(revisions, last.Objects)
 	if err != nil {
 		return err
 	}
@@ -131,7 +133,7 @@ func (d *Deployer) uninstallRevisions(ctx context.Context, records *storage.Stor
 	if self, err := d.member.Self(); err != nil {
 		return err
 	} else if identity != self {
-		records = storageFor(identity, last.Namespace)
+		records = storageFor(identity, last.Namespace, nil)
 	}
 	config := &action.Configuration{
 		RESTClientGetter: identity, Releases: records, KubeClient: writer,

@@ -145,7 +145,7 @@ func setObjects(wanted *fleet.BundleDeploymentStatus, objects []Sight) {
 	slices.SortFunc(wanted.ComparePatches, func(a, b fleet.ComparePatch) int {
 		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	slices.SortFunc(wanted.NonReadyStatus, func(a, b fleet.NonReadyStatus) int { return cmp.Compare(a.UID, b.UID) })
+	slices.SortFunc(wanted.NonReadyStatus, worstFirst)
 	if len(wanted.ModifiedStatus) > maxListed || len(wanted.NonReadyStatus) > maxListed {
 		wanted.IncompleteState = true
 		wanted.ModifiedStatus = wanted.ModifiedStatus[:min(len(wanted.ModifiedStatus), maxListed)]
@@ -155,6 +155,26 @@ func setObjects(wanted *fleet.BundleDeploymentStatus, objects []Sight) {
 	counts := wanted.ResourceCounts
 	wanted.Ready = counts.Missing == 0 && counts.NotReady == 0 && counts.Unknown == 0
 	wanted.NonModified = len(wanted.ModifiedStatus) == 0 && counts.Unknown == 0
+}
+
+// worstFirst orders objects by how badly they do, and then by name.
+func worstFirst(a, b fleet.NonReadyStatus) int {
+	return cmp.Or(Worse(a.Summary, b.Summary), cmp.Compare(a.APIVersion, b.APIVersion),
+		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// Worse compares how two objects do that are not ready; what is worse comes first.
+func Worse(a, b fleet.ObjectSummary) int { return cmp.Compare(rank(a), rank(b)) }
+
+// rank puts what has failed before what stands still, and that before what is under way.
+func rank(summary fleet.ObjectSummary) int {
+	switch {
+	case summary.Error:
+		return 0
+	case !summary.Transitioning:
+		return 1
+	}
+	return 2
 }
 
 // count puts an object under the worst that is known of it.

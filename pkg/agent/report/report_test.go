@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,5 +153,29 @@ func TestAcknowledgement(t *testing.T) {
 		if before.AppliedDeploymentID != d.Status.AppliedDeploymentID && deployed.LastUpdateTime != now.Add(time.Hour).Format(time.RFC3339) {
 			t.Errorf("%s: applied, but Deployed is of %s", step.id, deployed.LastUpdateTime)
 		}
+	}
+}
+
+// What is cut off and what is told first is a matter of how bad it is, not of chance.
+func TestWorstFirst(t *testing.T) {
+	var objects []Sight
+	for i := range maxListed + 2 {
+		object := sight(fmt.Sprintf("a%02d", i), diff.InSync, false)
+		object.Summary = fleet.ObjectSummary{State: "in-progress", Transitioning: true}
+		objects = append(objects, object)
+	}
+	still, failed := sight("y", diff.InSync, false), sight("z", diff.InSync, false)
+	still.Summary, failed.Summary = fleet.ObjectSummary{State: "unknown"}, fleet.ObjectSummary{State: "failed", Error: true}
+	objects = append(objects, still, failed)
+	got := Status(deployment("new"), Facts{Known: true, Release: "n/r:1", Applied: true, Objects: objects}, now)
+	var names []string
+	for _, object := range got.NonReadyStatus {
+		names = append(names, object.Name)
+	}
+	if want := []string{"z", "y", "a00", "a01"}; len(names) != maxListed || !slices.Equal(names[:4], want) {
+		t.Errorf("%v, want %v first", names, want)
+	}
+	if ready := status.Find(got.Conditions, fleet.ConditionReady); !strings.Contains(ready.Message, "z") {
+		t.Errorf("message %q", ready.Message)
 	}
 }
