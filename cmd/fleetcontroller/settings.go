@@ -68,7 +68,7 @@ func defaults(env func(string) string) *settings {
 		retryPeriod:    orDuration(env("CATTLE_ELECTION_RETRY_PERIOD"), 2*time.Second),
 		gitRepoWorkers: orNumber(env("GITREPO_RECONCILER_WORKERS"), 50),
 		bundleWorkers:  orNumber(env("BUNDLE_RECONCILER_WORKERS"), 50),
-		clusterWorkers: orNumber(env("CLUSTER_RECONCILER_WORKERS"), 4),
+		clusterWorkers: orNumber(env("CLUSTER_RECONCILER_WORKERS"), 16),
 	}
 }
 

@@ -22,7 +22,7 @@ func TestDefaults(t *testing.T) {
 		"namespace":         {map[string]string{"NAMESPACE": "elsewhere"}, func(s *settings) bool { return s.namespace == "elsewhere" }},
 		"workers":           {map[string]string{"BUNDLE_RECONCILER_WORKERS": "7"}, func(s *settings) bool { return s.bundleWorkers == 7 }},
 		"no number":         {map[string]string{"BUNDLE_RECONCILER_WORKERS": "many"}, func(s *settings) bool { return s.bundleWorkers == 50 }},
-		"too few":           {map[string]string{"CLUSTER_RECONCILER_WORKERS": "-1"}, func(s *settings) bool { return s.clusterWorkers == 4 }},
+		"too few":           {map[string]string{"CLUSTER_RECONCILER_WORKERS": "-1"}, func(s *settings) bool { return s.clusterWorkers == 16 }},
 		"lease":             {map[string]string{"CATTLE_ELECTION_LEASE_DURATION": "1m"}, func(s *settings) bool { return s.leaseDuration == time.Minute }},
 		"registries":        {map[string]string{"OCI_STORAGE": "false"}, func(s *settings) bool { return !s.registries }},
 		"registries unset":  {map[string]string{"OCI_STORAGE": "maybe"}, func(s *settings) bool { return s.registries }},

@@ -26,6 +26,7 @@ const (
 	// quickHeartbeat is that of the member that dies, so that nobody waits for minutes.
 	quickHeartbeat = 2 * time.Second
 	// The first ringSize clusters have the label ring=a, the next ring=b.
+	rings     = 2
 	ringSize  = 5
 	ringLabel = "ring"
 )

@@ -100,19 +100,24 @@ func bundle(i int, version string) *fleet.Bundle {
 // all goes through every phase and puts the figures on the sheet.
 func (r *run) all() {
 	r.t.Helper()
-	r.phase("join", r.size.clusters, r.floor.join(), func() time.Time { r.join(); return time.Now() })
+	everything := scope{pairs: r.pairs(), rollups: r.size.clusters + r.size.bundles}
+	r.phase("join", scope{}, r.floor.join(), func() time.Time { r.join(); return time.Now() })
 	r.agents.hold()
-	r.phase("fan-out", r.pairs(), r.floor.create(), r.fanOut)
-	r.phase("everything reports ready", r.pairs(), r.floor.report(), r.everythingReports)
-	r.phase("every bundle changes", r.pairs(), r.floor.change(), r.change)
+	r.phase("fan-out", everything, r.floor.create(), r.fanOut)
+	r.phase("everything reports ready", everything, r.floor.report(), r.everythingReports)
+	r.phase("every bundle changes", scope{pairs: r.pairs(), rollups: r.size.bundles}, r.floor.change(), r.change)
 	r.ringsAppear()
-	r.phase("one cluster's label changes", 1, 0, r.labelChanges)
-	r.phase("a cluster dies", 1, 0, r.clusterDies)
-	r.phase("a cluster returns", 1, 0, r.clusterReturns)
-	r.phase("idle", 0, 0, r.idle)
-	r.phase("delete", r.pairs(), r.floor.delete(), r.deleteAll)
+	r.phase("one cluster's label changes", scope{}, 0, r.labelChanges)
+	r.phase("a cluster dies", scope{}, 0, r.clusterDies)
+	r.phase("a cluster returns", scope{}, 0, r.clusterReturns)
+	r.phase("idle", scope{}, 0, r.idle)
+	r.phase("delete", scope{pairs: r.pairs(), rollups: r.size.clusters + rings}, r.floor.delete(), r.deleteAll)
 	r.clean()
 }
+
+// scope is what a phase is about, where it is about the whole fleet: pairs of bundle and cluster, and objects whose
+// numbers are others after it, each of which cannot be told with less than one write.
+type scope struct{ pairs, rollups int }
 
 // essentials goes through those phases whose counts a test holds, and through an idle minute.
 func (r *run) essentials() {
@@ -126,9 +131,9 @@ func (r *run) essentials() {
 	r.clean()
 }
 
-// phase measures one phase. pairs is how many pairs of bundle and cluster it is about, and floor what the same
-// writes took bare; what returns when its work was done, which may be before the roll-up has told of it.
-func (r *run) phase(name string, pairs int, floor time.Duration, what func() time.Time) {
+// phase measures one phase. floor is what the same writes took bare; what returns when its work was done, which
+// may be before the roll-up has told of it.
+func (r *run) phase(name string, about scope, floor time.Duration, what func() time.Time) {
 	r.t.Helper()
 	if err := stack.ResetPeak(r.stack.Controller.Pid()); err != nil {
 		r.t.Fatal(err)
@@ -142,7 +147,7 @@ func (r *run) phase(name string, pairs int, floor time.Duration, what func() tim
 	took := done.Sub(before.at)
 	r.t.Logf("%s: %s (floor %s)", name, took.Round(time.Millisecond), floor.Round(time.Millisecond))
 	r.addTimes(name, took, floor, exact)
-	r.addWrites(name, pairs, added)
+	r.addWrites(name, about, added)
 	r.addController(name, before, after)
 }
 
@@ -162,7 +167,7 @@ func (r *run) addTimes(name string, took, floor, exact time.Duration) {
 // rollups are the writes that tell of deployments.
 var rollups = []string{"bundles/status", "clusters/status", "clustergroups/status", "gitrepos/status"}
 
-func (r *run) addWrites(name string, pairs int, added writes.Requests) {
+func (r *run) addWrites(name string, about scope, added writes.Requests) {
 	counts := byResource(added)
 	perPair, rollup := 0, 0
 	for what, count := range counts {
@@ -179,11 +184,14 @@ func (r *run) addWrites(name string, pairs int, added writes.Requests) {
 			sheet.Add(report.Figure{Chapter: name, Name: what, Value: float64(counts[what])})
 		}
 	}
-	if pairs < r.size.clusters || name == "join" {
+	if about.pairs == 0 {
 		return
 	}
-	writing := report.Figure{Chapter: name, Name: "hub's writes for each pair", Value: float64(perPair) / float64(pairs), Limit: new(pairLimit)}
-	telling := report.Figure{Chapter: name, Name: "roll-up's writes for each pair", Value: float64(rollup) / float64(pairs), Limit: new(rollupLimit)}
+	each := func(count int) float64 { return float64(count) / float64(about.pairs) }
+	writing := report.Figure{Chapter: name, Name: "hub's writes for each pair", Value: each(perPair), Limit: new(pairLimit)}
+	telling := report.Figure{
+		Chapter: name, Name: "roll-up's writes for each pair", Value: each(rollup), Floor: new(each(about.rollups)), Limit: new(rollupLimit),
+	}
 	sheet.Add(writing, telling)
 }
 
@@ -253,7 +261,7 @@ func (r *run) change() time.Time {
 // ringsAppear makes two bundles that go to five clusters each and fail there for good, and their groups.
 func (r *run) ringsAppear() {
 	r.t.Helper()
-	for _, ring := range []string{"a", "b"} {
+	for _, ring := range [rings]string{"a", "b"} {
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{ringLabel: ring}}
 		group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: stack.Workspace, Name: "ring-" + ring}}
 		group.Spec.Selector = selector

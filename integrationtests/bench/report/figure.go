@@ -51,6 +51,8 @@ func (f Figure) text(number float64) string {
 		return fmt.Sprintf("%.0f", number)
 	case number == float64(int64(number)):
 		return fmt.Sprintf("%d", int64(number))
+	case number < 0.1:
+		return fmt.Sprintf("%.3f", number)
 	}
 	return fmt.Sprintf("%.2f", number)
 }

@@ -203,8 +203,9 @@ func (r *Reconciler) tell(ctx context.Context, bundle *fleet.Bundle, next fleet.
 		telling.Nothing()
 		return nil
 	}
-	urgent = urgent || bundle.Status.ObservedGeneration != next.ObservedGeneration
-	if may := telling.May(); !may && !urgent {
+	if urgent || bundle.Status.ObservedGeneration != next.ObservedGeneration {
+		telling.Must()
+	} else if !telling.May() {
 		return nil
 	}
 	before := bundle.DeepCopy()

@@ -170,8 +170,9 @@ func (r *clusters) tell(ctx context.Context, stored *fleet.Cluster, snapshot clu
 		return nil
 	}
 	snapshot.Rollup = nil
-	numbersOnly := equality.Semantic.DeepEqual(stored.Status, cluster.Status(snapshot))
-	if may := telling.May(); numbersOnly && !may {
+	if !equality.Semantic.DeepEqual(stored.Status, cluster.Status(snapshot)) {
+		telling.Must()
+	} else if !telling.May() {
 		return nil
 	}
 	return r.write(ctx, stored, wanted)

@@ -51,7 +51,7 @@ type Options struct {
 	Caches *confirm.Informers
 	// Shards are those this process works on; nil means everything.
 	Shards *shard.Shards
-	// Workers is how many objects of a kind are worked on at a time; 4 if 0.
+	// Workers is how many objects of a kind are worked on at a time; 16 if 0.
 	Workers int
 	// Registry gets the metrics; nil for none.
 	Registry prometheus.Registerer
@@ -74,7 +74,7 @@ type Options struct {
 
 const (
 	clusterByNamespace   = "fleet.cluster/namespace"
-	defaultWorkers       = 4
+	defaultWorkers       = 16
 	defaultDeletionGrace = 5 * time.Minute
 )
 

@@ -2,10 +2,12 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -81,6 +83,16 @@ func readinessOf(own map[string]*fleet.Bundle) []status.BundleReadiness {
 		all = append(all, status.ReadinessOf(bundle))
 	}
 	return all
+}
+
+// numbersOnly says that two statuses differ in nothing but what is said of deployments and Bundles.
+func numbersOnly(before, after fleet.GitRepoStatus) bool {
+	source := func(said fleet.GitRepoStatus) fleet.GitRepoStatus {
+		said.Conditions = slices.DeleteFunc(slices.Clone(said.Conditions), func(c fleet.Condition) bool { return c.Type == fleet.ConditionReady })
+		said.StatusBase = fleet.StatusBase{Conditions: said.Conditions}
+		return said
+	}
+	return equality.Semantic.DeepEqual(source(before), source(after))
 }
 
 func observeCommits(next *fleet.GitRepoStatus, repo *fleet.GitRepo, known *progress, now time.Time) {

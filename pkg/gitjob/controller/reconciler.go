@@ -37,6 +37,8 @@ type Git interface {
 type Rollups interface {
 	// GitRepo returns what is counted from deployments; ok is false until all were counted.
 	GitRepo(namespace, name string) (repo feed.Repo, ok bool)
+	// Telling asks whether numbers that are read afterwards may be told.
+	Telling(kind status.ParentKind, namespace, name string) feed.Telling
 	// Changed wakes an object up, soon or together with what changes at its deployments.
 	Changed(kind status.ParentKind, namespace, name string)
 }
@@ -105,6 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // report writes what the pass found out, once everything is counted; until then a status would be wrong.
 func (r *Reconciler) report(ctx context.Context, repo *fleet.GitRepo, known *progress) (reconcile.Result, error) {
+	telling := r.Rollups.Telling(status.KindGitRepo, repo.Namespace, repo.Name)
 	rollup, counted := r.Rollups.GitRepo(repo.Namespace, repo.Name)
 	if !counted {
 		return reconcile.Result{RequeueAfter: uncountedRetry}, nil
@@ -114,10 +117,24 @@ func (r *Reconciler) report(ctx context.Context, repo *fleet.GitRepo, known *pro
 		return reconcile.Result{}, err
 	}
 	seen := observation{repo: repo, known: known, rollup: rollup, own: ours(repo.Name, stored)}
-	if err := r.writeStatus(ctx, repo, known, observe(seen, r.Now())); err != nil {
+	if err := r.tell(ctx, repo, known, observe(seen, r.Now()), telling); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: known.nextPass(r.Now())}, nil
+}
+
+// tell writes the status when it differs. What is said of deployments alone waits for its time.
+func (r *Reconciler) tell(ctx context.Context, repo *fleet.GitRepo, known *progress, next fleet.GitRepoStatus, telling feed.Telling) error {
+	switch {
+	case equality.Semantic.DeepEqual(repo.Status, next):
+		telling.Nothing()
+		return nil
+	case !numbersOnly(repo.Status, next):
+		telling.Must()
+	case !telling.May():
+		return nil
+	}
+	return r.writeStatus(ctx, repo, known, next)
 }
 
 // uncountedRetry is the pause until a status is tried again after a start.

@@ -70,6 +70,8 @@ type wakes struct{ woken *[]string }
 
 func (w wakes) GitRepo(string, string) (feed.Repo, bool) { return feed.Repo{}, false }
 
+func (w wakes) Telling(status.ParentKind, string, string) feed.Telling { return feed.Telling{} }
+
 func (w wakes) Changed(kind status.ParentKind, namespace, name string) {
 	*w.woken = append(*w.woken, string(kind)+" "+namespace+"/"+name)
 }

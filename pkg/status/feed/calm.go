@@ -9,39 +9,55 @@ import (
 
 // terms say when an object is told of its changes.
 type terms struct {
-	// lead lets the first change after a calm time through at once.
-	lead bool
+	// lead is how soon the first change after a calm time is told, 0 when it waits for quiet like all others.
+	// It is long enough to see whether a wave begins.
+	lead time.Duration
 	// least is between two tellings.
 	least time.Duration
-	// quiet is how long nothing must have changed before the numbers are told.
+	// quiet is how long nothing of the object must have changed before it is told.
 	quiet time.Duration
-	// first is how long they may be kept back by changes that go on; each time that happens the time doubles,
-	// up to longest.
-	first, longest time.Duration
+	// calm and rough are how long it may be kept back by changes that go on, while they are few and in a wave.
+	calm, rough hold
+}
+
+// hold is a time that doubles with each telling that it forces, up to longest.
+type hold struct{ first, longest time.Duration }
+
+func (h hold) after(times int) time.Duration {
+	wait := h.first
+	for range times {
+		if wait = min(2*wait, h.longest); wait == h.longest {
+			break
+		}
+	}
+	return wait
 }
 
 // What follows from one deployment's change is told to two or three parents, and a change of a bundle is one
 // on every cluster: a Cluster that was told each time would be written as often as all of its deployments. So
-// it waits until the wave is over. What people look at while they wait, Bundles and GitRepos, are told when
-// the wave begins, and again while it goes on, ever more rarely.
+// it waits until the wave is over. What people look at while they wait, Bundles and GitRepos, are told now
+// and then while it goes on, ever more rarely.
 var (
-	ofSources  = terms{lead: true, least: time.Second, quiet: 700 * time.Millisecond, first: time.Second, longest: 8 * time.Second}
-	ofClusters = terms{least: 0, quiet: 800 * time.Millisecond, first: 30 * time.Second, longest: time.Minute}
+	ofSources = terms{
+		lead: 150 * time.Millisecond, least: time.Second, quiet: 600 * time.Millisecond,
+		calm: hold{time.Second, 8 * time.Second}, rough: hold{15 * time.Second, 2 * time.Minute},
+	}
+	ofClusters = terms{
+		quiet: 600 * time.Millisecond,
+		calm:  hold{30 * time.Second, time.Minute}, rough: hold{5 * time.Minute, 10 * time.Minute},
+	}
 )
 
-func termsOf(kind status.ParentKind) terms {
+func termsOf(kind status.ParentKind) *terms {
 	if kind == status.KindCluster {
-		return ofClusters
+		return &ofClusters
 	}
-	return ofSources
+	return &ofSources
 }
 
 const (
-	// waveFrom is how many changes a second make a wave. In a wave clusters wait until nothing changes
-	// anywhere: the wave comes to each of them several times.
-	waveFrom = 50
 	// grain is the shortest time between two looks at what is due.
-	grain = 20 * time.Millisecond
+	grain = 50 * time.Millisecond
 	// remembered is how long an object that is calm is remembered.
 	remembered = time.Minute
 )
@@ -54,9 +70,9 @@ type object struct {
 	changes int64
 	// told is when it was last told.
 	told time.Time
-	// hold is how long it may be kept back next.
-	hold time.Duration
-	// woken says that its controller was woken up for what it was not told of.
+	// forced is how often in a row it was told although its changes went on.
+	forced int
+	// woken says that its controller was woken up for what it was not told of, and did not ask yet.
 	woken bool
 }
 
@@ -67,19 +83,16 @@ type calm struct {
 
 	mutex   sync.Mutex
 	objects map[status.Parent]*object
-	// pending are those that are to be woken up.
-	pending map[status.Parent]*object
+	// waiting are those that were not told of everything.
+	waiting map[status.Parent]*object
 	changes int64
-	// newest is the newest change of anything; the counts are those of the second that began at second, and
-	// of the one before.
-	newest, second  time.Time
-	count, previous int
+	wave    wave
 	// swept is when objects that are calm were last dropped.
 	swept time.Time
 }
 
 func newCalm(now func() time.Time) *calm {
-	return &calm{now: now, objects: map[status.Parent]*object{}, pending: map[status.Parent]*object{}}
+	return &calm{now: now, objects: map[status.Parent]*object{}, waiting: map[status.Parent]*object{}}
 }
 
 // changed notes a change of some parents.
@@ -87,9 +100,7 @@ func (c *calm) changed(parents ...status.Parent) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	now := c.now()
-	c.tick(now)
-	c.newest = now
-	c.count++
+	c.wave.changed(now)
 	for _, parent := range parents {
 		o := c.wait(parent, now)
 		c.changes++
@@ -98,52 +109,37 @@ func (c *calm) changed(parents ...status.Parent) {
 	c.sweep(now)
 }
 
-// tick moves the counts on.
-func (c *calm) tick(now time.Time) {
-	switch passed := now.Sub(c.second); {
-	case passed >= 2*time.Second:
-		c.second, c.previous, c.count = now, 0, 0
-	case passed >= time.Second:
-		c.second, c.previous, c.count = now, c.count, 0
-	}
-}
-
 // wait lets a parent wait to be told.
 func (c *calm) wait(parent status.Parent, now time.Time) *object {
 	o := c.objects[parent]
 	if o == nil {
-		o = &object{hold: termsOf(parent.Kind).first}
+		o = &object{}
 		c.objects[parent] = o
 	}
 	if o.since.IsZero() {
 		o.since, o.last = now, now
 	}
-	c.pending[parent] = o
+	c.waiting[parent] = o
 	return o
 }
 
-// due is when a parent that was not told of everything is to be told.
-func (c *calm) due(parent status.Parent, o *object, now time.Time) time.Time {
+// due is when a parent that was not told of everything is to be told, as things are now. forced says that
+// its changes go on even then.
+func (c *calm) due(parent status.Parent, o *object, now time.Time) (at time.Time, forced bool) {
 	t := termsOf(parent.Kind)
-	if t.lead {
-		if o.told.IsZero() || o.since.Sub(o.told) >= 2*t.least {
-			return o.since
-		}
-		return earlier(later(o.last.Add(t.quiet), o.told.Add(t.least)), o.told.Add(o.hold))
+	held, limit := later(o.since, o.told), t.calm.after(o.forced)
+	quiet := o.last.Add(t.quiet)
+	switch {
+	case c.wave.goesOn(now, t.quiet):
+		quiet, limit = c.wave.newest.Add(t.quiet), t.rough.after(o.forced)
+	case t.lead > 0 && o.since.Sub(o.told) >= 2*t.least:
+		quiet = o.since.Add(t.lead)
 	}
-	quiet := o.last
-	c.tick(now)
-	if max(c.count, c.previous) >= waveFrom {
-		quiet = c.newest
+	quiet, held = later(quiet, o.told.Add(t.least)), held.Add(limit)
+	if quiet.After(now) && held.Before(quiet) {
+		return held, true
 	}
-	return earlier(quiet.Add(t.quiet), o.since.Add(o.hold))
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
+	return quiet, false
 }
 
 func later(a, b time.Time) time.Time {
@@ -159,11 +155,14 @@ func (c *calm) ready() (due []status.Parent, next time.Duration) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	now := c.now()
-	for parent, o := range c.pending {
-		wait := c.due(parent, o, now).Sub(now)
+	for parent, o := range c.waiting {
+		if o.woken {
+			continue
+		}
+		at, _ := c.due(parent, o, now)
+		wait := at.Sub(now)
 		if wait <= 0 {
 			o.woken = true
-			delete(c.pending, parent)
 			due = append(due, parent)
 			continue
 		}
@@ -186,51 +185,49 @@ func (c *calm) mark(parent status.Parent) int64 {
 }
 
 // tell says that a parent may be told numbers that were read after a mark, and takes note that it is. When it
-// may not, it will be woken up for them.
-func (c *calm) tell(parent status.Parent, mark int64) bool {
+// may not, because the wave that seemed to be over goes on, it will be woken up for them. What is urgent may
+// always be told.
+func (c *calm) tell(parent status.Parent, mark int64, urgent bool) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	now := c.now()
-	o := c.objects[parent]
-	if o == nil || o.since.IsZero() {
-		o = c.wait(parent, now)
-	}
-	if !o.woken && c.due(parent, o, now).After(now) {
+	o := c.wait(parent, now)
+	o.woken = false
+	at, forced := c.due(parent, o, now)
+	if !urgent && at.After(now) {
 		return false
 	}
-	o.hold = c.nextHold(parent, o, now)
+	switch {
+	case !forced:
+		o.forced = 0
+	case !urgent:
+		o.forced++
+	}
 	o.told = now
 	c.settle(parent, o, mark)
 	return true
-}
-
-// nextHold is how long a parent that is told now may be kept back the next time: longer while changes go on.
-func (c *calm) nextHold(parent status.Parent, o *object, now time.Time) time.Duration {
-	t := termsOf(parent.Kind)
-	if now.Sub(o.last) < t.quiet && now.Sub(o.told) <= 2*o.hold {
-		return min(2*o.hold, t.longest)
-	}
-	return t.first
 }
 
 // rest takes note that a parent says already what was read after a mark.
 func (c *calm) rest(parent status.Parent, mark int64) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if o := c.objects[parent]; o != nil && o.changes == mark {
-		c.settle(parent, o, mark)
+	if o := c.objects[parent]; o != nil {
+		o.woken = false
+		if o.changes == mark {
+			c.settle(parent, o, mark)
+		}
 	}
 }
 
 // settle ends the wait of a parent, or begins it anew when it has changed since the mark.
 func (c *calm) settle(parent status.Parent, o *object, mark int64) {
 	if o.changes != mark {
-		o.since, o.woken = o.last, false
-		c.pending[parent] = o
+		o.since = o.last
 		return
 	}
-	o.since, o.woken = time.Time{}, false
-	delete(c.pending, parent)
+	o.since = time.Time{}
+	delete(c.waiting, parent)
 }
 
 // sweep keeps the map from growing with everything that ever changed.

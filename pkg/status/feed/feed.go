@@ -228,11 +228,16 @@ func (f *Feed) Telling(kind status.ParentKind, namespace, name string) Telling {
 
 // May says that the numbers may be told now, and takes note that they are. When they may not, the parent's
 // controller will be woken up for them.
-func (t Telling) May() bool {
+func (t Telling) May() bool { return t.tell(false) }
+
+// Must takes note that the numbers are told with something that does not wait.
+func (t Telling) Must() { t.tell(true) }
+
+func (t Telling) tell(urgent bool) bool {
 	if t.feed == nil {
 		return true
 	}
-	may, result := t.feed.calm.tell(t.parent, t.mark), "told"
+	may, result := t.feed.calm.tell(t.parent, t.mark, urgent), "told"
 	if !may {
 		result = "held"
 		t.feed.stir()

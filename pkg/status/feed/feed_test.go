@@ -46,7 +46,7 @@ func deployment(cluster, bundle int, generation int64, ready bool) *fleet.Bundle
 // changedIn returns, by kind, how many parents wait to be told, and lets them rest.
 func changedIn(f *Feed) map[status.ParentKind]int {
 	counts := map[status.ParentKind]int{}
-	for parent := range f.calm.pending {
+	for parent := range f.calm.waiting {
 		counts[parent.Kind]++
 		f.calm.rest(parent, f.calm.mark(parent))
 	}
@@ -194,7 +194,7 @@ func TestControllersAreWokenUp(t *testing.T) {
 		for _, step := range []struct {
 			after                  time.Duration
 			bundle, repos, cluster int
-		}{{100 * time.Millisecond, 1, 2, 0}, {time.Second, 1, 2, 1}} {
+		}{{300 * time.Millisecond, 1, 2, 0}, {time.Second, 1, 2, 1}} {
 			time.Sleep(step.after)
 			synctest.Wait()
 			if b, r, c := queues[status.KindBundle].Len(), queues[status.KindGitRepo].Len(), queues[status.KindCluster].Len(); b != step.bundle || r != step.repos || c != step.cluster {
