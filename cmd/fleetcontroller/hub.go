@@ -331,8 +331,12 @@ func (h *hub) hostKeys(ctx context.Context) (credential.HostKeys, error) {
 	return keys, nil
 }
 
-// addMetrics tells the numbers of every object, unless there are too many of them for whoever collects them.
+// addMetrics tells which shards are ours, and the numbers of every object, unless there are too many of them for
+// whoever collects them.
 func (h *hub) addMetrics() error {
+	if _, err := telemetry.Register(ctrlmetrics.Registry, shard.NewCollector(h.shards)); err != nil {
+		return err
+	}
 	if h.settings.disableMetrics || !h.settings.objectMetrics {
 		return nil
 	}

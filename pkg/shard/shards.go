@@ -20,6 +20,8 @@ type Shards struct {
 
 	mu       sync.Mutex
 	held     map[int]*tenure
+	taken    int // so often a shard came to this process
+	lost     int // and was lost or given up
 	prepare  []Prepare
 	takeover []func(context.Context, map[int]bool)
 }
@@ -72,6 +74,7 @@ func (s *Shards) acquire(ctx context.Context, shards []int, valid func() bool) e
 			held.ctx, held.cancel = context.WithCancelCause(ctx)
 			s.held[shard] = held
 			taken[shard] = true
+			s.taken++
 		}
 	}
 	s.mu.Unlock()
@@ -93,6 +96,7 @@ func (s *Shards) lose(shards []int) {
 		if held := s.held[shard]; held != nil {
 			held.cancel(errLost)
 			delete(s.held, shard)
+			s.lost++
 		}
 	}
 }

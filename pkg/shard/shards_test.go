@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // clock is set by hand, read by anybody.
@@ -125,5 +127,33 @@ func TestFence(t *testing.T) {
 	}
 	if !renewal.lapsed(c.now()) || renewal.lapsed(c.now().Add(-time.Second)) {
 		t.Error("a lapse is not told apart")
+	}
+}
+
+func TestMetricsSayWhatIsHeld(t *testing.T) {
+	shards := New(8, "", logr.Discard())
+	if err := shards.acquire(t.Context(), []int{1, 2, 5}, always); err != nil {
+		t.Fatal(err)
+	}
+	shards.lose([]int{2, 7})
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(NewCollector(shards))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range metric.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			got[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+		}
+	}
+	want := map[string]float64{"fleet_shards": 8, "fleet_shards_held": 2, "fleet_shard_changes_total taken": 3, "fleet_shard_changes_total lost": 1}
+	if !maps.Equal(got, want) {
+		t.Errorf("told %v, want %v", got, want)
 	}
 }

@@ -100,6 +100,12 @@ func (x *Index) Get(key Ref) (Record, bool) {
 	return *record, true
 }
 
+// Awaits says that agents are to answer for some deployments of a parent: they do not run yet what they are told.
+func (x *Index) Awaits(parent Parent) bool {
+	r := x.rollups[parent]
+	return r != nil && r.summary.WaitApplied > 0
+}
+
 // parents returns what a deployment is counted for.
 func (r *Record) parents() []Parent {
 	list := make([]Parent, 0, 3)

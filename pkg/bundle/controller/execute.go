@@ -20,6 +20,9 @@ const writers = 16
 
 // execute carries a plan out. Siblings go on when one fails; the joined error names them.
 func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot target.Snapshot, plan target.Plan) error {
+	if len(plan.Create)+len(plan.Update)+len(plan.Delete) > 0 {
+		defer r.Rollups.Writing()()
+	}
 	if len(plan.Create)+len(plan.Update) > 0 && bundle.Spec.ContentsID == "" && bundle.Spec.HelmOpOptions == nil {
 		if err := r.contents.ensure(ctx, bundle, snapshot.ManifestID); err != nil {
 			return err

@@ -33,6 +33,8 @@ type Rollups interface {
 	Bundle(namespace, name string) (rollup status.Rollup, ok bool)
 	// Telling asks whether numbers that are read afterwards may be told.
 	Telling(kind status.ParentKind, namespace, name string) feed.Telling
+	// Writing says that deployments are about to be written, until done is called.
+	Writing() (done func())
 	// Covers says that the given deployments, or newer versions of them, are counted.
 	Covers(deployments []fleet.BundleDeployment) bool
 }

@@ -14,8 +14,9 @@ type terms struct {
 	lead time.Duration
 	// least is between two tellings.
 	least time.Duration
-	// quiet is how long nothing of the object must have changed before it is told.
-	quiet time.Duration
+	// quiet is how long nothing of the object must have changed before it is told, and patient the same while
+	// agents are to answer.
+	quiet, patient time.Duration
 	// calm and rough are how long it may be kept back by changes that go on, while they are few and in a wave.
 	calm, rough hold
 }
@@ -39,12 +40,12 @@ func (h hold) after(times int) time.Duration {
 // and then while it goes on, ever more rarely.
 var (
 	ofSources = terms{
-		lead: 150 * time.Millisecond, least: time.Second, quiet: 600 * time.Millisecond,
+		lead: 150 * time.Millisecond, least: time.Second, quiet: 400 * time.Millisecond, patient: 800 * time.Millisecond,
 		calm: hold{time.Second, 8 * time.Second}, rough: hold{15 * time.Second, 2 * time.Minute},
 	}
 	ofClusters = terms{
-		quiet: 600 * time.Millisecond,
-		calm:  hold{30 * time.Second, time.Minute}, rough: hold{5 * time.Minute, 10 * time.Minute},
+		quiet: 400 * time.Millisecond, patient: 800 * time.Millisecond,
+		calm: hold{30 * time.Second, time.Minute}, rough: hold{5 * time.Minute, 10 * time.Minute},
 	}
 )
 
@@ -58,6 +59,8 @@ func termsOf(kind status.ParentKind) *terms {
 const (
 	// grain is the shortest time between two looks at what is due.
 	grain = 50 * time.Millisecond
+	// writesLast is how long a write that is under way is waited for when nothing else happens.
+	writesLast = 5 * time.Second
 	// remembered is how long an object that is calm is remembered.
 	remembered = time.Minute
 )
@@ -72,6 +75,8 @@ type object struct {
 	told time.Time
 	// forced is how often in a row it was told although its changes went on.
 	forced int
+	// awaits says that agents are to answer for some of its deployments.
+	awaits bool
 	// woken says that its controller was woken up for what it was not told of, and did not ask yet.
 	woken bool
 }
@@ -87,6 +92,8 @@ type calm struct {
 	waiting map[status.Parent]*object
 	changes int64
 	wave    wave
+	// writing counts the works under way that will bring changes.
+	writing int
 	// swept is when objects that are calm were last dropped.
 	swept time.Time
 }
@@ -95,16 +102,36 @@ func newCalm(now func() time.Time) *calm {
 	return &calm{now: now, objects: map[status.Parent]*object{}, waiting: map[status.Parent]*object{}}
 }
 
+// began notes the beginning of a work that brings changes; ended that it is over.
+func (c *calm) began() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.writing++
+}
+
+func (c *calm) ended() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.writing--
+}
+
+// affected is a parent of a deployment that has changed. awaits says that agents are to answer for some of its
+// deployments now.
+type affected struct {
+	status.Parent
+	awaits bool
+}
+
 // changed notes a change of some parents.
-func (c *calm) changed(parents ...status.Parent) {
+func (c *calm) changed(parents ...affected) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	now := c.now()
 	c.wave.changed(now)
 	for _, parent := range parents {
-		o := c.wait(parent, now)
+		o := c.wait(parent.Parent, now)
 		c.changes++
-		o.changes, o.last, o.woken = c.changes, now, false
+		o.changes, o.last, o.awaits, o.woken = c.changes, now, parent.awaits, false
 	}
 	c.sweep(now)
 }
@@ -128,10 +155,17 @@ func (c *calm) wait(parent status.Parent, now time.Time) *object {
 func (c *calm) due(parent status.Parent, o *object, now time.Time) (at time.Time, forced bool) {
 	t := termsOf(parent.Kind)
 	held, limit := later(o.since, o.told), t.calm.after(o.forced)
-	quiet := o.last.Add(t.quiet)
+	pause := t.quiet
+	if o.awaits {
+		pause = t.patient
+	}
+	quiet, over := o.last.Add(pause), c.wave.newest.Add(pause)
+	if c.writing > 0 {
+		over = c.wave.newest.Add(writesLast)
+	}
 	switch {
-	case c.wave.goesOn(now, t.quiet):
-		quiet, limit = c.wave.newest.Add(t.quiet), t.rough.after(o.forced)
+	case c.wave.on && now.Before(over):
+		quiet, limit = over, t.rough.after(o.forced)
 	case t.lead > 0 && o.since.Sub(o.told) >= 2*t.least:
 		quiet = o.since.Add(t.lead)
 	}

@@ -43,16 +43,20 @@ func play() *played {
 type change struct {
 	parents []status.Parent
 	by      int
+	// awaits says that agents are to answer for some deployments of the parents afterwards.
+	awaits bool
 }
 
 // until lets time pass in grains; changes says what changes in each of them, one after the other.
 func (p *played) until(end time.Duration, changes func(at time.Duration) []change) {
 	for ; p.at.Sub(begin) < end; p.at = p.at.Add(grain) {
 		for _, changed := range changes(p.at.Sub(begin)) {
+			var told []affected
 			for _, parent := range changed.parents {
 				p.counts[parent] += changed.by
+				told = append(told, affected{parent, changed.awaits})
 			}
-			p.changed(changed.parents...)
+			p.changed(told...)
 		}
 		due, _ := p.ready()
 		p.queue = append(p.queue, due...)
@@ -95,7 +99,7 @@ func TestASingleChange(t *testing.T) {
 	bundle, cluster := bundleNamed("b"), clusterNamed("c")
 	p.until(5*time.Second, func(at time.Duration) []change {
 		if at == 0 {
-			return []change{{[]status.Parent{bundle, cluster}, 1}}
+			return []change{{[]status.Parent{bundle, cluster}, 1, false}}
 		}
 		return nil
 	})
@@ -121,11 +125,14 @@ func waved(bundles, clusters int, length time.Duration, changes ...int) func(tim
 	for _, by := range changes {
 		random.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
 		for _, one := range pairs {
-			all = append(all, change{[]status.Parent{bundleNamed(strconv.Itoa(one.bundle)), clusterNamed(strconv.Itoa(one.cluster))}, by})
+			all = append(all, change{[]status.Parent{bundleNamed(strconv.Itoa(one.bundle)), clusterNamed(strconv.Itoa(one.cluster))}, by, by > 0})
 		}
 	}
 	grains := int(length / grain)
 	return func(at time.Duration) []change {
+		if at < 0 {
+			return nil
+		}
 		from, to := len(all)*int(at/grain)/grains, len(all)*int(at/grain+1)/grains
 		return all[min(from, len(all)):min(to, len(all))]
 	}
@@ -166,13 +173,34 @@ func TestAWave(t *testing.T) {
 	}
 }
 
+// While something is being written a wave is not over, unless that takes too long.
+func TestAWaveWithWritesUnderWay(t *testing.T) {
+	p := play()
+	p.began()
+	p.until(5*time.Second, waved(20, 200, time.Second, 1))
+	if got := p.tellings(status.KindCluster); got > 0 {
+		t.Errorf("%d clusters are told while deployments are written", got)
+	}
+	p.ended()
+	p.until(5*time.Second+grain, nothing)
+	if got := p.tellings(status.KindCluster); got != 200 {
+		t.Errorf("%d clusters are told when they are written", got)
+	}
+	p.began() // and never ends
+	more := waved(20, 200, time.Second, -1)
+	p.until(12*time.Second, func(at time.Duration) []change { return more(at - 6*time.Second) })
+	if got := p.tellings(status.KindCluster); got != 400 {
+		t.Errorf("clusters are told %d times with a write that does not end", got)
+	}
+}
+
 // A wave that stands still for a moment seems to be over; what was not written until it goes on waits again.
 func TestAWaveThatPauses(t *testing.T) {
 	const length, from, pause = 10 * time.Second, 5 * time.Second, time.Second
 	p := play()
 	p.slots = 1
 	wave := waved(20, 200, length, 1)
-	p.until(length+pause+12*time.Second, func(at time.Duration) []change {
+	p.until(length+pause+13*time.Second, func(at time.Duration) []change {
 		switch {
 		case at < from:
 			return wave(at)
@@ -195,7 +223,7 @@ func TestAWaveThatPauses(t *testing.T) {
 func TestAWaveThatDoesNotEnd(t *testing.T) {
 	p := play()
 	bundle, cluster := bundleNamed("b"), clusterNamed("c")
-	p.until(30*time.Minute, func(time.Duration) []change { return []change{{[]status.Parent{bundle, cluster}, 1}} })
+	p.until(30*time.Minute, func(time.Duration) []change { return []change{{[]status.Parent{bundle, cluster}, 1, false}} })
 	for parent, told := range p.told {
 		last := time.Duration(0)
 		for _, at := range append(told, 30*time.Minute) {
@@ -227,7 +255,7 @@ func TestEverythingIsToldInTheEnd(t *testing.T) {
 		// work is one pass of a controller: mark, read, and maybe another change before the write.
 		change := func(parent status.Parent) {
 			wanted[parent]++
-			p.changed(parent)
+			p.changed(affected{parent, random.IntN(2) == 0})
 			last = p.at
 		}
 		work := func(parent status.Parent) {
@@ -268,7 +296,7 @@ func TestCalmForgets(t *testing.T) {
 	p := play()
 	for i := range 10_000 {
 		p.until(p.at.Sub(begin)+grain, func(time.Duration) []change {
-			return []change{{[]status.Parent{bundleNamed(time.Duration(i).String())}, 1}}
+			return []change{{[]status.Parent{bundleNamed(time.Duration(i).String())}, 1, false}}
 		})
 	}
 	if len(p.objects) > 7_000 || len(p.waiting) > 400 {

@@ -3,8 +3,6 @@ package feed
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -94,7 +92,10 @@ func (f *Feed) Start(ctx context.Context) error {
 func (f *Feed) open() {
 	f.mutex.Lock()
 	f.synced = true
-	all := slices.Collect(maps.Keys(f.early))
+	var all []affected
+	for parent := range f.early {
+		all = append(all, affected{parent, f.index.Awaits(parent)})
+	}
 	f.early = nil
 	f.mutex.Unlock()
 	f.announce(all)
@@ -138,15 +139,16 @@ func deletedKey(object any) (status.Ref, bool) {
 // count changes the index and lets the affected controllers know, later if not everything is counted yet.
 func (f *Feed) count(change func(*status.Index) []status.Parent) {
 	f.mutex.Lock()
-	affected := change(f.index)
-	if !f.synced {
-		for _, parent := range affected {
+	var announced []affected
+	for _, parent := range change(f.index) {
+		if f.synced {
+			announced = append(announced, affected{parent, f.index.Awaits(parent)})
+		} else {
 			f.early[parent] = true
 		}
-		affected = nil
 	}
 	f.mutex.Unlock()
-	f.announce(affected)
+	f.announce(announced)
 }
 
 func keyOf(deployment *fleet.BundleDeployment) status.Ref {
@@ -154,7 +156,7 @@ func keyOf(deployment *fleet.BundleDeployment) status.Ref {
 }
 
 // announce lets parents be woken up in their time.
-func (f *Feed) announce(parents []status.Parent) {
+func (f *Feed) announce(parents []affected) {
 	if len(parents) == 0 {
 		return
 	}
@@ -209,7 +211,16 @@ func (f *Feed) enqueue(parent status.Parent) {
 // Changed lets a parent be woken up in its time for a change that is not one of its deployments, so that
 // both together wake it up once.
 func (f *Feed) Changed(kind status.ParentKind, namespace, name string) {
-	f.announce([]status.Parent{{Kind: kind, Ref: status.Ref{Namespace: namespace, Name: name}}})
+	f.announce([]affected{{Parent: status.Parent{Kind: kind, Ref: status.Ref{Namespace: namespace, Name: name}}}})
+}
+
+// Writing says that deployments are about to be written, until done is called. A wave is not over meanwhile.
+func (f *Feed) Writing() (done func()) {
+	f.calm.began()
+	return func() {
+		f.calm.ended()
+		f.stir()
+	}
 }
 
 // Telling is the question whether a parent's status may be written. Ask for it before its numbers are read.

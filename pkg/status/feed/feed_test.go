@@ -194,7 +194,7 @@ func TestControllersAreWokenUp(t *testing.T) {
 		for _, step := range []struct {
 			after                  time.Duration
 			bundle, repos, cluster int
-		}{{300 * time.Millisecond, 1, 2, 0}, {time.Second, 1, 2, 1}} {
+		}{{300 * time.Millisecond, 1, 2, 0}, {2 * time.Second, 1, 2, 1}} {
 			time.Sleep(step.after)
 			synctest.Wait()
 			if b, r, c := queues[status.KindBundle].Len(), queues[status.KindGitRepo].Len(), queues[status.KindCluster].Len(); b != step.bundle || r != step.repos || c != step.cluster {

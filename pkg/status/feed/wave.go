@@ -26,8 +26,3 @@ func (w *wave) changed(now time.Time) {
 	w.newest = now
 	w.on = w.recent >= waveFrom || w.on && w.recent >= waveTo
 }
-
-// goesOn says that a wave is on that was not quiet for so long.
-func (w *wave) goesOn(now time.Time, quiet time.Duration) bool {
-	return w.on && now.Sub(w.newest) < quiet
-}

@@ -46,6 +46,8 @@ type Collector struct {
 	repos, bundles, clusters, group *family
 	bundleState, clusterState       *prometheus.Desc
 	groupState, deployments         *prometheus.Desc
+	rollout                         *family
+	rolloutPhase, rollouts          *prometheus.Desc
 }
 
 // New returns a collector that reads from a cache.
@@ -75,18 +77,23 @@ func New(reader client.Reader) *Collector {
 		bundleState:  prometheus.NewDesc("fleet_bundle_state", "1 for the state a Bundle is in, 0 for the others.", ofBundle, nil),
 		clusterState: prometheus.NewDesc("fleet_cluster_state", "1 for the state a Cluster is in, 0 for the others.", ofCluster, nil),
 		groupState:   prometheus.NewDesc("fleet_cluster_group_state", "1 for the state a ClusterGroup is in, 0 for the others.", ofGroup, nil),
+		rollout: newFamily("fleet_bundle_", "The rollout of a Bundle", []string{"name", "namespace"}, []string{
+			"unavailable", "max_unavailable", "unavailable_partitions", "max_unavailable_partitions",
+		}),
+		rolloutPhase: prometheus.NewDesc("fleet_bundle_rollout_phase", "1 for the phase of a Bundle's rollout; there is no series for the others.", []string{"name", "namespace", "phase"}, nil),
+		rollouts:     prometheus.NewDesc("fleet_rollouts", "Bundles by the phase of their rollout.", []string{"phase"}, nil),
 		deployments:  prometheus.NewDesc("fleet_bundledeployments", "BundleDeployments by state, those that are still to be made included.", []string{"state"}, nil),
 	}
 }
 
 // Describe names all metrics.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, f := range []*family{c.repos, c.bundles, c.clusters, c.group} {
+	for _, f := range []*family{c.repos, c.bundles, c.rollout, c.clusters, c.group} {
 		for _, desc := range f.descs {
 			to <- desc
 		}
 	}
-	for _, desc := range []*prometheus.Desc{c.bundleState, c.clusterState, c.groupState, c.deployments} {
+	for _, desc := range []*prometheus.Desc{c.bundleState, c.clusterState, c.groupState, c.deployments, c.rolloutPhase, c.rollouts} {
 		to <- desc
 	}
 }
@@ -142,6 +149,27 @@ func (c *Collector) collectBundles(ctx context.Context, to chan<- prometheus.Met
 	}
 	for _, each := range states {
 		to <- prometheus.MustNewConstMetric(c.deployments, prometheus.GaugeValue, float64(status.CountOf(&all, each)), string(each))
+	}
+	c.collectRollouts(list.Items, to)
+}
+
+// phases are those of rollouts.
+var phases = []fleet.RolloutPhase{fleet.RolloutProgressing, fleet.RolloutComplete, fleet.RolloutHalted}
+
+// collectRollouts tells how far bundles are that were planned.
+func (c *Collector) collectRollouts(bundles []fleet.Bundle, to chan<- prometheus.Metric) {
+	counts := map[fleet.RolloutPhase]int{}
+	for i := range bundles {
+		bundle, s := &bundles[i], &bundles[i].Status
+		if s.Rollout == nil || s.Rollout.Phase == "" {
+			continue
+		}
+		counts[s.Rollout.Phase]++
+		c.rollout.send(to, []string{bundle.Name, bundle.Namespace}, s.Unavailable, s.MaxUnavailable, s.UnavailablePartitions, s.MaxUnavailablePartitions)
+		to <- prometheus.MustNewConstMetric(c.rolloutPhase, prometheus.GaugeValue, 1, bundle.Name, bundle.Namespace, string(s.Rollout.Phase))
+	}
+	for _, phase := range phases {
+		to <- prometheus.MustNewConstMetric(c.rollouts, prometheus.GaugeValue, float64(counts[phase]), string(phase))
 	}
 }
 

@@ -40,7 +40,7 @@ func nameOf(family *dto.MetricFamily, metric *dto.Metric) string {
 	for _, label := range metric.GetLabel() {
 		labels[label.GetName()] = label.GetValue()
 	}
-	return strings.TrimRight(family.GetName()+" "+labels["name"]+" "+labels["state"], " ")
+	return strings.TrimRight(family.GetName()+" "+labels["name"]+" "+labels["state"]+labels["phase"], " ")
 }
 
 func TestCollect(t *testing.T) {
@@ -54,6 +54,7 @@ func TestCollect(t *testing.T) {
 	good := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "good"}}
 	good.Status.Summary = fleet.BundleSummary{Ready: 4, DesiredReady: 4}
 	bad := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "bad"}}
+	bad.Status.Rollout, bad.Status.Unavailable, bad.Status.MaxUnavailable = &fleet.RolloutStatus{Phase: fleet.RolloutHalted}, 2, 1
 	bad.Status.Summary = fleet.BundleSummary{Ready: 1, ErrApplied: 2, DesiredReady: 3}
 	member := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "north"}}
 	member.Status.Display.State, member.Status.ReadyGitRepos = "WaitCheckIn", 1
@@ -72,6 +73,11 @@ func TestCollect(t *testing.T) {
 		"fleet_bundledeployments  Ready":                        5,
 		"fleet_bundledeployments  ErrApplied":                   2,
 		"fleet_bundledeployments  Modified":                     0,
+		"fleet_bundle_rollout_phase bad Halted":                 1,
+		"fleet_bundle_unavailable bad":                          2,
+		"fleet_bundle_max_unavailable bad":                      1,
+		"fleet_rollouts  Halted":                                1,
+		"fleet_rollouts  Progressing":                           0,
 		"fleet_cluster_ready_git_repos north WaitCheckIn":       1,
 		"fleet_cluster_state north WaitCheckIn":                 1,
 		"fleet_cluster_state north Ready":                       0,
@@ -81,6 +87,9 @@ func TestCollect(t *testing.T) {
 		if got, there := series[name]; !there || got != want {
 			t.Errorf("%s is %v (%v), want %v", name, got, there, want)
 		}
+	}
+	if _, there := series["fleet_bundle_unavailable good"]; there {
+		t.Error("a bundle that was never planned has a rollout")
 	}
 }
 
