@@ -24,6 +24,8 @@ type settings struct {
 	clusters, bundles int
 	// idle is how long the idle fleet is watched.
 	idle time.Duration
+	// without are phases that are left out, separated by commas.
+	without string
 	// profiles is an address where the controller serves profiles meanwhile.
 	profiles string
 }
@@ -58,7 +60,7 @@ func TestMain(m *testing.M) {
 }
 
 func readSettings(env func(string) string) (settings, error) {
-	s := settings{json: env("BENCH_JSON"), clusters: 200, bundles: 20, idle: time.Minute, profiles: env("BENCH_PROFILES")}
+	s := settings{json: env("BENCH_JSON"), clusters: 200, bundles: 20, idle: time.Minute, profiles: env("BENCH_PROFILES"), without: env("BENCH_WITHOUT")}
 	given := report.Environment(env)
 	if err := errors.Join(given.Numbers(map[string]*int{"CLUSTERS": &s.clusters, "BUNDLES": &s.bundles}), given.Duration("BENCH_IDLE", &s.idle)); err != nil {
 		return s, err
@@ -93,8 +95,8 @@ func TestReadSettings(t *testing.T) {
 	}{
 		"nothing said": {want: settings{clusters: 200, bundles: 20, idle: time.Minute}},
 		"all said": {
-			env:  map[string]string{"BENCH_JSON": "x.json", "CLUSTERS": "1000", "BUNDLES": "50", "BENCH_IDLE": "10m", "BENCH_PROFILES": "127.0.0.1:6060"},
-			want: settings{json: "x.json", clusters: 1000, bundles: 50, idle: 10 * time.Minute, profiles: "127.0.0.1:6060"},
+			env:  map[string]string{"BENCH_JSON": "x.json", "CLUSTERS": "1000", "BUNDLES": "50", "BENCH_IDLE": "10m", "BENCH_PROFILES": "127.0.0.1:6060", "BENCH_WITHOUT": "delete"},
+			want: settings{json: "x.json", without: "delete", clusters: 1000, bundles: 50, idle: 10 * time.Minute, profiles: "127.0.0.1:6060"},
 		},
 		"no number":   {env: map[string]string{"CLUSTERS": "many"}, bad: "CLUSTERS"},
 		"too few":     {env: map[string]string{"CLUSTERS": "3"}, bad: "CLUSTERS"},

@@ -82,13 +82,24 @@ func (r *Reconciler) deployments(ctx context.Context, bundle *fleet.Bundle) ([]f
 // behind says that the cache does not show the newest write of the last pass. It asks for that one alone,
 // because a list of a thousand deployments is no small thing to look at ten times a second.
 func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName) bool {
-	namespace, version, ok := r.writes.last(key, r.Now())
+	namespace, version, at, ok := r.writes.last(key)
 	if !ok {
 		return false
 	}
 	var newest fleet.BundleDeployment
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: key.Name}, &newest)
-	return err != nil || !notOlder(newest.ResourceVersion, version)
+	named := types.NamespacedName{Namespace: namespace, Name: key.Name}
+	if err := r.Client.Get(ctx, named, &newest); err == nil && notOlder(newest.ResourceVersion, version) {
+		return false
+	}
+	if r.Now().Sub(at) < forgetWrites {
+		return true
+	}
+	// Either the watch stands still, and planned on what was before everything would be written once more, or
+	// somebody has deleted it.
+	stored := &metav1.PartialObjectMetadata{}
+	stored.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeployment"))
+	err := r.Reader.Get(ctx, named, stored)
+	return !apierrors.IsNotFound(err) && (err != nil || notOlder(stored.ResourceVersion, version))
 }
 
 // errBehind says that the cache does not show the last pass yet; the event that brings it wakes us up.

@@ -10,8 +10,8 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
-// forgetWrites is how long a cache that does not show a write is believed to be behind. After that the
-// object is taken to have been changed by somebody else.
+// forgetWrites is how long a cache that does not show a write is believed to be behind. After that the API server
+// is asked.
 const forgetWrites = 10 * time.Second
 
 // settled remembers what the last pass over a bundle wrote, so that the next one does not plan on a cache
@@ -78,16 +78,16 @@ func (s *settled) removed(key types.NamespacedName, namespace string, now time.T
 	}
 }
 
-// last returns the deployment that was written last and its resource version; ok is false when nothing is
-// waited for. A cache that shows it shows all that was written before.
-func (s *settled) last(key types.NamespacedName, now time.Time) (namespace, version string, ok bool) {
+// last returns the deployment that was written last, its resource version and when that was; ok is false when
+// nothing is waited for. A cache that shows it shows all that was written before.
+func (s *settled) last(key types.NamespacedName) (namespace, version string, at time.Time, ok bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	entry := s.bundles[key]
-	if entry == nil || entry.newest == "" || now.Sub(entry.at) >= forgetWrites {
-		return "", "", false
+	if entry == nil || entry.newest == "" {
+		return "", "", time.Time{}, false
 	}
-	return entry.newest, entry.versions[entry.newest], true
+	return entry.newest, entry.versions[entry.newest], entry.at, true
 }
 
 // wroteOwn notes the resource version of the bundle itself.

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
@@ -133,35 +136,72 @@ func TestShowsOwn(t *testing.T) {
 // A cache shows writes in the order of their versions, so that the newest one stands for all.
 func TestLastWrite(t *testing.T) {
 	var writes settled
-	expect := func(what, namespace, version string, now time.Time) {
+	expect := func(what, namespace, version string) {
 		t.Helper()
-		gotNamespace, gotVersion, ok := writes.last(shop, now)
+		gotNamespace, gotVersion, _, ok := writes.last(shop)
 		if gotNamespace != namespace || gotVersion != version || ok != (namespace != "") {
 			t.Errorf("%s: %q %q %v, want %q %q", what, gotNamespace, gotVersion, ok, namespace, version)
 		}
 	}
-	expect("nothing written", "", "", start)
+	expect("nothing written", "", "")
 	writes.wrote(shop, "a", "10", start)
 	writes.wrote(shop, "b", "30", start)
 	writes.wrote(shop, "c", "20", start)
-	expect("three written", "b", "30", start)
-	expect("much later", "", "", start.Add(forgetWrites))
+	expect("three written", "b", "30")
 	writes.wrote(shop, "b", "40", start)
-	expect("written again", "b", "40", start)
+	expect("written again", "b", "40")
 	writes.removed(shop, "a", start)
-	expect("another deleted", "b", "40", start)
+	expect("another deleted", "b", "40")
 	writes.removed(shop, "b", start)
-	expect("deleted", "", "", start)
+	expect("deleted", "", "")
 	writes.wrote(shop, "d", "50", start)
 	if !writes.visible(shop, []fleet.BundleDeployment{deploymentIn("c", "20"), deploymentIn("d", "50")}, start) {
 		t.Error("what is shown is not visible")
 	}
-	expect("all shown", "", "", start)
+	expect("all shown", "", "")
 	if writes.isOwn(shop, "e", "60") || writes.isOwn(shop, "", "") {
 		t.Error("somebody else's write is ours")
 	}
 	writes.wrote(shop, "e", "60", start)
 	if !writes.isOwn(shop, "e", "60") || writes.isOwn(shop, "e", "61") {
 		t.Error("our own write is not told from another")
+	}
+}
+
+// A watch may stand still for long. What it does not show is asked for before anything is planned on what was before.
+func TestACacheThatStaysBehind(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := fleet.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	having := func(versions ...string) client.Client {
+		build := fake.NewClientBuilder().WithScheme(scheme)
+		for _, version := range versions {
+			object := deploymentIn("a", version)
+			build = build.WithObjects(&object)
+		}
+		return build.Build()
+	}
+	for name, test := range map[string]struct {
+		cached, stored []string
+		after          time.Duration
+		want           bool
+	}{
+		"shown":                       {[]string{"10"}, nil, 0, false},
+		"newer":                       {[]string{"11"}, nil, 0, false},
+		"older":                       {[]string{"9"}, nil, 0, true},
+		"older for long":              {[]string{"9"}, []string{"10"}, time.Minute, true},
+		"missing for long":            {nil, []string{"12"}, time.Minute, true},
+		"deleted by somebody":         {nil, nil, time.Minute, false},
+		"deleted, and still there":    {[]string{"9"}, nil, time.Minute, false},
+		"older on the API server too": {[]string{"9"}, []string{"9"}, time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{Client: having(test.cached...), Reader: having(test.stored...), Now: func() time.Time { return start.Add(test.after) }}
+			r.writes.wrote(shop, "a", "10", start)
+			if got := r.behind(t.Context(), shop); got != test.want {
+				t.Errorf("behind: %v, want %v", got, test.want)
+			}
+		})
 	}
 }
