@@ -146,7 +146,7 @@ func (r *run) awaitPhase(phase fleet.ClusterPhase, count int) {
 }
 
 // patience is how long anything may take before it is taken for broken.
-const patience = 10 * time.Minute
+const patience = 30 * time.Minute
 
 func await(t testing.TB, what string, ask func(context.Context) error) {
 	t.Helper()

@@ -80,7 +80,7 @@ func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keep
 		WatchesRawSource(source.Kind[client.Object](own.GetCache(), &rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(byNamespace))).
 		WatchesRawSource(source.Kind(own.GetCache(), &coordinationv1.Lease{}, r.renewals())).
 		WatchesRawSource(source.Func(r.heartbeats.watch)).
-		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(byNamespace), builder.WithPredicates(onlyDepartures()))
+		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(r.leavingOwnerOf), builder.WithPredicates(onlyDepartures()))
 	if options.RollupEvents != nil {
 		build = build.WatchesRawSource(options.RollupEvents)
 	}
@@ -112,13 +112,24 @@ func ownerByAnnotation(_ context.Context, namespace *corev1.Namespace) []reconci
 
 // ownerOf finds the Cluster whose namespace it is.
 func (r *clusters) ownerOf(ctx context.Context, namespace string) []reconcile.Request {
+	return r.owners(ctx, namespace, func(*fleet.Cluster) bool { return true })
+}
+
+// leavingOwnerOf finds the Cluster of a deployment if it is being deleted: nobody else waits for deployments to go.
+func (r *clusters) leavingOwnerOf(ctx context.Context, deployment client.Object) []reconcile.Request {
+	return r.owners(ctx, deployment.GetNamespace(), func(owner *fleet.Cluster) bool { return owner.DeletionTimestamp != nil })
+}
+
+func (r *clusters) owners(ctx context.Context, namespace string, wanted func(*fleet.Cluster) bool) []reconcile.Request {
 	var found fleet.ClusterList
-	if err := r.client.List(ctx, &found, client.MatchingFields{clusterByNamespace: namespace}); err != nil {
+	if err := r.client.List(ctx, &found, client.MatchingFields{clusterByNamespace: namespace}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache has no such index only before it is started
 	}
-	requests := make([]reconcile.Request, len(found.Items))
+	var requests []reconcile.Request
 	for i := range found.Items {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(&found.Items[i])
+		if wanted(&found.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&found.Items[i])})
+		}
 	}
 	return requests
 }
