@@ -181,8 +181,13 @@ func TestAWaveWithWritesUnderWay(t *testing.T) {
 	if got := p.tellings(status.KindCluster); got > 0 {
 		t.Errorf("%d clusters are told while deployments are written", got)
 	}
+	one := change{[]status.Parent{bundleNamed("0"), clusterNamed("0")}, 1, true}
+	p.until(5*time.Second+grain, func(time.Duration) []change { return []change{one} }) // and the API server wakes up
+	if got := p.tellings(status.KindCluster); got > 0 {
+		t.Errorf("%d clusters are told when the wave goes on", got)
+	}
 	p.ended()
-	p.until(5*time.Second+grain, nothing)
+	p.until(6*time.Second, nothing)
 	if got := p.tellings(status.KindCluster); got != 200 {
 		t.Errorf("%d clusters are told when they are written", got)
 	}
