@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -42,6 +43,8 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/webhook"
+	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
+	"github.com/fairlead-dev/fairlead/pkg/merge/view"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/compact"
@@ -82,7 +85,7 @@ func newHub(ctx context.Context, settings *settings) (*hub, error) {
 		return nil, err
 	}
 	h.caches = confirm.NewInformers(h.lookup, confirm.KindOf(options.Scheme), time.Now)
-	options.Cache.NewInformer = h.caches.New
+	options.Cache.NewInformer = h.informer
 	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("start the manager: %w", err)
@@ -142,8 +145,28 @@ func (h *hub) split(config *rest.Config, options *ctrl.Options) (manager.Runnabl
 	return leader, nil
 }
 
+// informer makes the informers of caches: they believe no list that lacks what exists, and see deployments
+// whatever carries them.
+func (h *hub) informer(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	if _, ok := example.(*fleet.BundleDeployment); ok {
+		shared := &compact.Deployments{}
+		from = view.New(from, func(deployment *fleet.BundleDeployment) {
+			status.Bound(deployment)
+			shared.Compact(deployment)
+		})
+	}
+	return h.caches.New(from, example, resync, indexers)
+}
+
 // lookup reads the metadata of an object from the API server, for caches that doubt a list.
 func (h *hub) lookup(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*metav1.ObjectMeta, error) {
+	if kind == fleet.GroupVersion.WithKind("BundleDeployment") {
+		deployment, err := carrier.Find(ctx, h.GetAPIReader(), key)
+		if err != nil {
+			return nil, err
+		}
+		return &deployment.ObjectMeta, nil
+	}
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)
 	err := h.GetAPIReader().Get(ctx, key, object)
@@ -198,20 +221,12 @@ func scheme() *runtime.Scheme {
 // cacheOptions keep what takes much memory and is not needed out of caches: contents of bundles, and what
 // agents and holders of tokens send beyond what is decided by.
 func cacheOptions() cache.Options {
-	deployments := &compact.Deployments{}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&fleet.Bundle{}: {Transform: func(object any) (any, error) {
 				if bundle, ok := object.(*fleet.Bundle); ok {
 					return bundle, content.Trim(bundle)
-				}
-				return object, nil
-			}},
-			&fleet.BundleDeployment{}: {Transform: func(object any) (any, error) {
-				if deployment, ok := object.(*fleet.BundleDeployment); ok {
-					status.Bound(deployment)
-					deployments.Compact(deployment)
 				}
 				return object, nil
 			}},
@@ -266,21 +281,24 @@ func (h *hub) addBundles() error {
 		return fmt.Errorf("register metrics of bundles: %w", err)
 	}
 	reconciler := &bundlecontroller.Reconciler{
-		Client:   h.GetClient(),
-		Reader:   h.GetAPIReader(),
-		Rollups:  h.feed,
-		Keeper:   h.keeper,
-		Events:   h.GetEventRecorder("fleet-controller"),
-		Validate: h.settings.validateBundles,
-		Metrics:  shown,
-		Caches:   h.caches,
-		Shards:   h.shards,
-		Now:      time.Now,
+		Client:      h.GetClient(),
+		Reader:      h.GetAPIReader(),
+		Rollups:     h.feed,
+		Deployments: h.deployments(),
+		Keeper:      h.keeper,
+		Events:      h.GetEventRecorder("fleet-controller"),
+		Validate:    h.settings.validateBundles,
+		Metrics:     shown,
+		Caches:      h.caches,
+		Shards:      h.shards,
+		Now:         time.Now,
 
 		UnusedContents: h.settings.unusedContents,
 	}
 	return reconciler.Register(h, h.feed.Source(status.KindBundle), h.settings.bundleWorkers)
 }
+
+func (h *hub) deployments() *carrier.Writer { return carrier.New(h.GetClient(), h.GetAPIReader()) }
 
 func (h *hub) addGitRepos() error {
 	service, err := git.New(git.Options{Dir: h.settings.cacheDir, Timeout: orDuration(h.config.GitClientTimeout, 0)})

@@ -189,6 +189,9 @@ func (b *builder) object() *fleet.Bundle {
 	if b.req.Validate != nil {
 		spec.Validate = b.req.Validate
 	}
+	if b.req.Merge != nil && spec.Merge == nil {
+		spec.Merge = b.req.Merge.DeepCopy()
+	}
 	if b.req.TargetNamespace != "" {
 		spec.TargetNamespace = b.req.TargetNamespace
 		for i := range spec.Targets {

@@ -49,6 +49,7 @@ type Request struct {
 	// CorrectDrift counts only when it is enabled.
 	CorrectDrift *fleet.CorrectDrift
 	Validate     *bool
+	Merge        *fleet.MergeOptions
 	// These can only be switched on.
 	Paused, KeepResources, DeleteNamespace bool
 
@@ -76,6 +77,7 @@ func RequestFor(repo *fleet.GitRepo, commit string) Request {
 		ForceSyncGeneration: spec.ForceSyncGeneration,
 		CorrectDrift:        spec.CorrectDrift,
 		Validate:            spec.Validate,
+		Merge:               spec.Merge,
 		Paused:              spec.Paused,
 		KeepResources:       spec.KeepResources,
 		DeleteNamespace:     spec.DeleteNamespace,

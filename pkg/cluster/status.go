@@ -21,7 +21,8 @@ const (
 	protocolVersionAnnotation   = "fleet.cattle.io/protocol-version"
 )
 
-// Report is what an agent says of itself. Nothing is decided by it but what people see.
+// Report is what an agent says of itself. By it is decided what people see, and by the protocol how deployments are
+// delivered.
 type Report struct {
 	Versions       fleet.ClusterVersions
 	AgentNamespace string

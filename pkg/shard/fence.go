@@ -12,6 +12,9 @@ func withTenure(ctx context.Context, held *tenure) context.Context {
 	return context.WithValue(ctx, tenureKey{}, held)
 }
 
+// Claim returns what a context's work is done under, for comparison: work under one claim may be done together.
+func Claim(ctx context.Context) any { return ctx.Value(tenureKey{}) }
+
 // Fence refuses requests for changes that are made under a tenure that is over. Requests made under none, such
 // as renewals of leases, pass. It is for rest.Config.Wrap.
 func Fence(next http.RoundTripper) http.RoundTripper { return fence{next} }

@@ -45,6 +45,8 @@ type BundleInput struct {
 	Problems []string
 	// Held are the clusters that are kept from what is wanted there.
 	Held []Held
+	// Merged says how far the deployments are merged; nil when they are not to be.
+	Merged *Merged
 	// ResourcesSHA256Sum and OCIReference are taken when not empty.
 	ResourcesSHA256Sum string
 	OCIReference       string
@@ -90,6 +92,9 @@ func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
 		reason = fleet.ReasonError
 	}
 	SetReady(&out.Conditions, reason, message, now)
+	if in.Rollout != nil {
+		setMerged(&out.Conditions, in.Merged, now)
+	}
 	return out
 }
 

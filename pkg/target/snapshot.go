@@ -88,13 +88,15 @@ type ClusterInfo struct {
 	OffSchedule bool
 	// KubernetesVersion is what the cluster's agent reports; empty when it reports none.
 	KubernetesVersion string
+	// Protocol is the version that its agent speaks with the hub; 0 when it reports none.
+	Protocol int
 }
 
 // InfoOf returns what planning needs of a Cluster. It shares maps with the object.
 func InfoOf(cluster *fleet.Cluster) ClusterInfo {
-	phase, version := cluster.Status.Phase, ""
+	phase, version, protocol := cluster.Status.Phase, "", 0
 	if cluster.Status.Versions != nil {
-		version = cluster.Status.Versions.Kubernetes
+		version, protocol = cluster.Status.Versions.Kubernetes, cluster.Status.Versions.Protocol
 	}
 	return ClusterInfo{
 		Namespace:           cluster.Namespace,
@@ -107,6 +109,7 @@ func InfoOf(cluster *fleet.Cluster) ClusterInfo {
 		Offline:             phase == fleet.ClusterNotReady || phase == fleet.ClusterUnknown,
 		OffSchedule:         cluster.Status.Scheduled && !cluster.Status.ActiveSchedule,
 		KubernetesVersion:   version,
+		Protocol:            protocol,
 		AvailableSince:      availableSince(cluster),
 	}
 }

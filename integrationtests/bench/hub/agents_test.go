@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -23,6 +25,8 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
 	"github.com/fairlead-dev/fairlead/pkg/agent/report"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
+	"github.com/fairlead-dev/fairlead/pkg/merge/view"
 )
 
 // workers is how many requests this process has under way at a time.
@@ -38,10 +42,14 @@ type agents struct {
 	mutex sync.Mutex
 	// known are all deployments there are, as they were last seen.
 	known map[types.NamespacedName]*fleet.BundleDeployment
-	// held agents do not answer; what there is to answer waits.
+	// byNamespace are their names.
+	byNamespace map[string]map[string]bool
+	// held agents do not answer; what there is to answer waits. It is told by the objects that carry it.
 	held    bool
 	waiting map[types.NamespacedName]bool
-	counts  counts
+	// gathering are merged objects whose answer waits a moment for others.
+	gathering map[types.NamespacedName]bool
+	counts    counts
 	// last is when the counts last changed.
 	last    time.Time
 	failure error
@@ -52,12 +60,13 @@ func newAgents(t testing.TB, s *stack.Stack, c client.Client, config *rest.Confi
 	t.Helper()
 	a := &agents{
 		stack: s, client: c, failing: failing, known: map[types.NamespacedName]*fleet.BundleDeployment{},
-		waiting: map[types.NamespacedName]bool{}, work: make(chan types.NamespacedName, 1<<20),
+		byNamespace: map[string]map[string]bool{},
+		waiting:     map[types.NamespacedName]bool{}, gathering: map[types.NamespacedName]bool{}, work: make(chan types.NamespacedName, 1<<20),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	t.Cleanup(func() { cancel(); group.Wait() })
-	watched, err := cache.New(config, cache.Options{Scheme: c.Scheme(), DefaultTransform: cache.TransformStripManagedFields()})
+	watched, err := cache.New(config, cache.Options{Scheme: c.Scheme(), NewInformer: carriedInformer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +88,29 @@ func newAgents(t testing.TB, s *stack.Stack, c client.Client, config *rest.Confi
 	return a
 }
 
+// carriedInformer makes an informer of deployments, whatever carries them.
+func carriedInformer(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	return toolscache.NewSharedIndexInformer(view.New(from, func(*fleet.BundleDeployment) {}), example, resync, indexers)
+}
+
+// gatherFor is how long agents wait for the answers of other parts of an object.
+const gatherFor = 100 * time.Millisecond
+
+// ask has an object answered, a merged one after a moment. The mutex is held.
+func (a *agents) ask(deployment *fleet.BundleDeployment) {
+	carrier := merge.Carriers(deployment)[0]
+	object := types.NamespacedName{Namespace: deployment.Namespace, Name: carrier.Name}
+	switch {
+	case a.held:
+		a.waiting[object] = true
+	case !carrier.IsMerged():
+		a.work <- object
+	case !a.gathering[object]:
+		a.gathering[object] = true
+		time.AfterFunc(gatherFor, func() { a.work <- object })
+	}
+}
+
 // note takes notice of a change.
 func (a *agents) note(object any, gone bool) {
 	if last, unseen := object.(toolscache.DeletedFinalStateUnknown); unseen {
@@ -97,16 +129,16 @@ func (a *agents) note(object any, gone bool) {
 	switch {
 	case gone:
 		delete(a.known, key)
-		delete(a.waiting, key)
+		delete(a.byNamespace[key.Namespace], key.Name)
 	default:
 		a.count(deployment, 1)
 		a.known[key] = deployment
+		if a.byNamespace[key.Namespace] == nil {
+			a.byNamespace[key.Namespace] = map[string]bool{}
+		}
+		a.byNamespace[key.Namespace][key.Name] = true
 		if !a.answered(deployment) {
-			if a.held {
-				a.waiting[key] = true
-			} else {
-				a.work <- key
-			}
+			a.ask(deployment)
 		}
 	}
 	if a.counts != before {
@@ -188,26 +220,65 @@ func (a *agents) serve(ctx context.Context) {
 	}
 }
 
-// answer writes the status that an agent would write.
+// answer writes the statuses that an agent would write into an object.
 func (a *agents) answer(ctx context.Context, key types.NamespacedName) error {
+	var carried []*fleet.BundleDeployment
 	a.mutex.Lock()
-	deployment := a.known[key]
+	delete(a.gathering, key)
+	merged := a.known[key] == nil
+	for _, deployment := range a.carriedBy(key) {
+		if !a.answered(deployment) {
+			carried = append(carried, deployment)
+		}
+	}
 	a.mutex.Unlock()
-	if deployment == nil || a.answered(deployment) {
+	parts, whole := map[string]json.RawMessage{}, map[string]any{}
+	for _, deployment := range carried {
+		facts := report.Facts{Known: true, Release: "apps/" + deployment.Name + ":1", Applied: true, Objects: sights(deployment.Name)}
+		if a.failing(deployment) {
+			facts = report.Facts{Known: true, Failure: errors.New("apply ConfigMap apps/" + deployment.Name + "-0: the server refuses it")}
+		}
+		patch, err := report.Patch(&deployment.Status, report.Status(deployment, facts, time.Now()))
+		if err != nil || patch == nil {
+			return err
+		}
+		var fields struct {
+			Status json.RawMessage `json:"status"`
+		}
+		if err := json.Unmarshal(patch, &fields); err != nil {
+			return err
+		}
+		parts[deployment.Name], whole["status"] = fields.Status, fields.Status
+	}
+	if len(parts) == 0 {
 		return nil
 	}
-	facts := report.Facts{Known: true, Release: "apps/" + deployment.Name + ":1", Applied: true, Objects: sights(deployment.Name)}
-	if a.failing(deployment) {
-		facts = report.Facts{Known: true, Failure: errors.New("apply ConfigMap apps/" + deployment.Name + "-0: the server refuses it")}
+	if merged {
+		whole["status"] = map[string]any{"parts": parts}
 	}
-	patch, err := report.Patch(&deployment.Status, report.Status(deployment, facts, time.Now()))
-	if err != nil || patch == nil {
+	patch, err := json.Marshal(whole)
+	if err != nil {
 		return err
 	}
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	object.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeployment"))
 	err = a.client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
 	return client.IgnoreNotFound(err)
+}
+
+// carriedBy returns the deployments that an object carries. The mutex is held.
+func (a *agents) carriedBy(key types.NamespacedName) []*fleet.BundleDeployment {
+	if alone := a.known[key]; alone != nil {
+		return []*fleet.BundleDeployment{alone}
+	}
+	var carried []*fleet.BundleDeployment
+	for other := range a.byNamespace[key.Namespace] {
+		deployment := a.known[types.NamespacedName{Namespace: key.Namespace, Name: other}]
+		if merge.Carriers(deployment)[0].Name == key.Name {
+			carried = append(carried, deployment)
+		}
+	}
+	return carried
 }
 
 // sights are three objects that are there and ready.

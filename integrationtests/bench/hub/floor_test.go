@@ -115,7 +115,7 @@ func contentID(version string) string {
 
 func floorSpec(version string) fleet.BundleDeploymentSpec {
 	id := contentID(version) + ":" + contentID("options")
-	options := bundle(0, "first").Spec.BundleDeploymentOptions
+	options := madeBundle(0, "first").Spec.BundleDeploymentOptions
 	return fleet.BundleDeploymentSpec{StagedOptions: options, StagedDeploymentID: id, Options: options, DeploymentID: id}
 }
 

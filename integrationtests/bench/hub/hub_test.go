@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/bench/report"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack/stacktest"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 // settings say how large the fleet is.
@@ -26,6 +27,8 @@ type settings struct {
 	idle time.Duration
 	// without are phases that are left out, separated by commas.
 	without string
+	// merge is how bundles are delivered; every five make a repository.
+	merge string
 	// profiles is an address where the controller serves profiles meanwhile.
 	profiles string
 }
@@ -60,13 +63,16 @@ func TestMain(m *testing.M) {
 }
 
 func readSettings(env func(string) string) (settings, error) {
-	s := settings{json: env("BENCH_JSON"), clusters: 200, bundles: 20, idle: time.Minute, profiles: env("BENCH_PROFILES"), without: env("BENCH_WITHOUT")}
+	s := settings{json: env("BENCH_JSON"), clusters: 200, bundles: 20, idle: time.Minute, profiles: env("BENCH_PROFILES"), without: env("BENCH_WITHOUT"), merge: env("MERGE")}
 	given := report.Environment(env)
 	if err := errors.Join(given.Numbers(map[string]*int{"CLUSTERS": &s.clusters, "BUNDLES": &s.bundles}), given.Duration("BENCH_IDLE", &s.idle)); err != nil {
 		return s, err
 	}
 	if s.clusters < 2*ringSize {
 		return s, fmt.Errorf("CLUSTERS=%d: want %d at least", s.clusters, 2*ringSize)
+	}
+	if s.merge != "" && s.merge != string(fleet.MergePerRepo) {
+		return s, fmt.Errorf("MERGE=%s: want %s or nothing", s.merge, fleet.MergePerRepo)
 	}
 	return s, nil
 }
@@ -98,6 +104,8 @@ func TestReadSettings(t *testing.T) {
 			env:  map[string]string{"BENCH_JSON": "x.json", "CLUSTERS": "1000", "BUNDLES": "50", "BENCH_IDLE": "10m", "BENCH_PROFILES": "127.0.0.1:6060", "BENCH_WITHOUT": "delete"},
 			want: settings{json: "x.json", without: "delete", clusters: 1000, bundles: 50, idle: 10 * time.Minute, profiles: "127.0.0.1:6060"},
 		},
+		"merged":      {env: map[string]string{"MERGE": "PerRepo"}, want: settings{clusters: 200, bundles: 20, idle: time.Minute, merge: "PerRepo"}},
+		"badly so":    {env: map[string]string{"MERGE": "yes"}, bad: "MERGE"},
 		"no number":   {env: map[string]string{"CLUSTERS": "many"}, bad: "CLUSTERS"},
 		"too few":     {env: map[string]string{"CLUSTERS": "3"}, bad: "CLUSTERS"},
 		"none":        {env: map[string]string{"BUNDLES": "0"}, bad: "BUNDLES"},

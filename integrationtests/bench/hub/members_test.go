@@ -86,7 +86,7 @@ func (m *member) beat(ctx context.Context, c client.Client) {
 
 // renew writes the lease as an agent does.
 func (m *member) renew(ctx context.Context, c client.Client) error {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{"fleet.cattle.io/agent-version":"bench","fleet.cattle.io/protocol-version":"1"}},`+
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"fleet.cattle.io/agent-version":"bench","fleet.cattle.io/protocol-version":"2"}},`+
 		`"spec":{"holderIdentity":%q,"leaseDurationSeconds":%d,"renewTime":%q}}`,
 		m.name, int(m.every.Seconds()), time.Now().UTC().Format(metav1.RFC3339Micro))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: cluster.LeaseName}}

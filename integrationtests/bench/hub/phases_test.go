@@ -83,8 +83,20 @@ func (r *run) pairs() int { return r.size.clusters * r.size.bundles }
 
 func bundleName(i int) string { return fmt.Sprintf("%s%03d", everywhere, i) }
 
+// bundlesPerRepo is how many bundles a repository has where they are merged.
+const bundlesPerRepo = 5
+
 // bundle is one that goes everywhere.
-func bundle(i int, version string) *fleet.Bundle {
+func (r *run) bundle(i int, version string) *fleet.Bundle {
+	b := madeBundle(i, version)
+	if r.size.merge != "" {
+		b.Labels = map[string]string{fleet.RepoLabel: fmt.Sprintf("repo-%d", i/bundlesPerRepo)}
+		b.Spec.Merge = &fleet.MergeOptions{Mode: fleet.MergeMode(r.size.merge)}
+	}
+	return b
+}
+
+func madeBundle(i int, version string) *fleet.Bundle {
 	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: stack.Workspace, Name: bundleName(i)}}
 	b.Spec.DefaultNamespace = "apps"
 	b.Spec.Targets = []fleet.BundleTarget{{ClusterTarget: fleet.ClusterTarget{ClusterSelector: &metav1.LabelSelector{}}}}
@@ -223,6 +235,7 @@ func (r *run) addController(name string, before, after reading) {
 		report.Figure{Chapter: name, Name: "API request, P50", Value: latency.quantile(0.5), Unit: report.Seconds},
 		report.Figure{Chapter: name, Name: "API request, P99", Value: latency.quantile(0.99), Unit: report.Seconds},
 		report.Figure{Chapter: name, Name: "watches", Value: after.watches},
+		report.Figure{Chapter: name, Name: "BundleDeployments stored", Value: float64(r.stored())},
 	)
 	for _, kind := range []struct {
 		label         string
@@ -236,10 +249,21 @@ func (r *run) addController(name string, before, after reading) {
 	}
 }
 
+// stored counts the objects that carry deployments.
+func (r *run) stored() int {
+	r.t.Helper()
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeploymentList"))
+	if err := r.client.List(r.t.Context(), list); err != nil {
+		r.t.Fatal(err)
+	}
+	return len(list.Items)
+}
+
 // fanOut makes the bundles; agents answer when they are let.
 func (r *run) fanOut() time.Time {
 	r.t.Helper()
-	r.eachBundle(func(ctx context.Context, i int) error { return r.client.Create(ctx, bundle(i, "first")) })
+	r.eachBundle(func(ctx context.Context, i int) error { return r.client.Create(ctx, r.bundle(i, "first")) })
 	return r.agents.await(r.t, "every pair has its deployment", func(c counts) bool { return c.all == r.pairs() })
 }
 
@@ -265,7 +289,7 @@ func (r *run) everythingReports() time.Time {
 func (r *run) change() time.Time {
 	r.t.Helper()
 	r.eachBundle(func(ctx context.Context, i int) error {
-		changed := bundle(i, "second")
+		changed := r.bundle(i, "second")
 		patch := r.floor.encode(map[string]any{"spec": map[string]any{"resources": changed.Spec.Resources}})
 		return r.client.Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch))
 	})
@@ -279,7 +303,7 @@ func (r *run) ringsAppear() {
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{ringLabel: ring}}
 		group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: stack.Workspace, Name: "ring-" + ring}}
 		group.Spec.Selector = selector
-		own := bundle(0, "ring")
+		own := madeBundle(0, "ring")
 		own.Name = "ring-" + ring
 		own.Spec.Targets[0].ClusterSelector = selector
 		for _, object := range []client.Object{group, own} {
@@ -351,7 +375,7 @@ func (r *run) idle() time.Time {
 
 func (r *run) deleteAll() time.Time {
 	r.t.Helper()
-	r.eachBundle(func(ctx context.Context, i int) error { return r.client.Delete(ctx, bundle(i, "second")) })
+	r.eachBundle(func(ctx context.Context, i int) error { return r.client.Delete(ctx, madeBundle(i, "second")) })
 	return r.agents.await(r.t, "every deployment is gone", func(c counts) bool { return c.all == 0 })
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/spot"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
 )
 
 // Options of the controller.
@@ -97,6 +98,8 @@ type entry struct {
 	// latest is the object as our last status write left it.
 	latest    *fleet.BundleDeployment
 	lastWrite time.Time
+	// carrier is the merged object that the deployment was last seen in.
+	carrier string
 
 	// The following are guarded by Controller.mu.
 	waits      bool // for dependencies
@@ -140,9 +143,6 @@ func New(ctx context.Context, from *hub.Hub, member *helm.Member, deployer *helm
 	c.informer = c.informers.New(from.ListWatch(), &fleet.BundleDeployment{}, 0, cache.Indexers{})
 	c.watcher = live.NewWatcher(ctx, self.Dynamic, c.objectChanged, options.Log.WithName("live"))
 	c.spots = spot.New(ctx, spotClients(member), c.spotChanged, options.Log.WithName("spot"))
-	if err := c.informer.SetTransform(trim); err != nil {
-		return nil, err
-	}
 	_, err = c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			deployment := object.(*fleet.BundleDeployment)
@@ -223,7 +223,7 @@ func (c *Controller) updated(before, after any) {
 
 func needsPass(old, current *fleet.BundleDeployment) bool {
 	return old.UID != current.UID || old.Generation != current.Generation ||
-		!sameTime(old, current) || len(old.Finalizers) != len(current.Finalizers)
+		!sameTime(old, current) || len(old.Finalizers) != len(current.Finalizers) || merge.Moved(old, current)
 }
 
 func sameTime(old, current *fleet.BundleDeployment) bool {
@@ -279,11 +279,4 @@ func (c *Controller) cached(name string) (*fleet.BundleDeployment, error) {
 		return nil, fmt.Errorf("unexpected %T in the cache of the hub", item)
 	}
 	return deployment, nil
-}
-
-func trim(object any) (any, error) {
-	if deployment, ok := object.(*fleet.BundleDeployment); ok {
-		hub.Trim(deployment)
-	}
-	return object, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
 )
 
 // lookAgain is how soon a kind that the member does not know is looked for again; no event tells of it.
@@ -35,6 +36,10 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 		return c.reconcileAbsent(ctx, e)
 	}
 	c.stays(e)
+	e.carrier = ""
+	if carrier := merge.Carriers(cached)[0]; carrier.IsMerged() {
+		e.carrier = carrier.Name
+	}
 	deployment := e.newest(cached)
 	if deployment.DeletionTimestamp != nil {
 		return c.reconcileDeleted(ctx, e, deployment)

@@ -125,6 +125,12 @@ func (c *Controller) reconcileAbsent(ctx context.Context, e *entry) (time.Durati
 	if err := c.uninstall(ctx, e.name, nil); err != nil {
 		return 0, err
 	}
+	if e.carrier != "" {
+		// Should it come back there, it must not look as if it were installed.
+		if err := c.hub.TakeBack(ctx, e.carrier, e.name); err != nil && !apierrors.IsNotFound(err) {
+			return 0, fmt.Errorf("take back the report of %s: %w", e.name, err)
+		}
+	}
 	c.forget(e)
 	return 0, nil
 }

@@ -3,14 +3,15 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/report"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
 )
 
 // writeEvery is how often the status of one deployment is written at most.
@@ -39,23 +40,40 @@ func (c *Controller) report(ctx context.Context, e *entry, deployment *fleet.Bun
 	now := c.options.Clock.Now()
 	wanted := report.Status(deployment, e.facts(deployment, seen), now)
 	patch, err := report.Patch(&deployment.Status, wanted)
-	if err != nil || patch == nil {
+	carriers := merge.Carriers(deployment)
+	behind := slices.DeleteFunc(carriers[1:], func(carrier merge.Carrier) bool { return !carrier.Blank && !carrier.Differs })
+	if err != nil || patch == nil && len(behind) == 0 {
 		return 0, err
 	}
-	if early := e.lastWrite.Add(writeEvery).Sub(now); early > 0 {
+	if early := c.lastWrite(e, carriers[0]).Add(writeEvery).Sub(now); early > 0 {
 		return early, nil
 	}
-	written, err := c.hub.PatchStatus(ctx, deployment.Name, patch)
+	if patch == nil {
+		for _, carrier := range behind {
+			if err := c.hub.PutStatus(ctx, carrier, deployment.Name, wanted); err != nil && !apierrors.IsNotFound(err) {
+				return 0, fmt.Errorf("write status of %s in %s: %w", deployment.Name, carrier.Name, err)
+			}
+		}
+		e.lastWrite = now
+		return 0, nil
+	}
+	written, err := c.hub.PatchStatus(ctx, deployment, patch, wanted)
 	if apierrors.IsNotFound(err) {
 		return 0, nil // gone; its delete event follows
 	}
 	if err != nil {
 		return 0, fmt.Errorf("write status of %s: %w", deployment.Name, err)
 	}
-	e.lastWrite = now
-	hub.Trim(written)
-	e.latest = written
+	e.lastWrite, e.latest = now, written
 	return 0, nil
+}
+
+// lastWrite is when the status was last written, or that of another deployment in the same object.
+func (c *Controller) lastWrite(e *entry, carrier merge.Carrier) time.Time {
+	if last := c.hub.LastReport(carrier.Name); carrier.IsMerged() && last.After(e.lastWrite) {
+		return last
+	}
+	return e.lastWrite
 }
 
 // facts returns what the status is made of.

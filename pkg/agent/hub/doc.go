@@ -1,5 +1,5 @@
-// Package hub is the agent's way to read from and report to the hub: the BundleDeployments of its
-// cluster's namespace, the contents they name (on the hub, or in a registry the hub gives access to), and the values and copies beside them. What is not there
+// Package hub is the agent's way to read from and report to the hub: the deployments of its
+// cluster's namespace, whatever BundleDeployments carry them (pkg/merge), the contents they name (on the hub, or in a registry the hub gives access to), and the values and copies beside them. What is not there
 // yet, or belongs to another version, is an error of class fault.Waiting.
 //
 // It needs, in that namespace: bundledeployments get, list, watch; their status get and patch; secrets

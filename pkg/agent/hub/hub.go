@@ -15,11 +15,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/merge/view"
 )
 
 const resourceName = "bundledeployments"
@@ -30,6 +32,9 @@ type Hub struct {
 	fleet     rest.Interface
 	clients   kubernetes.Interface
 	registry  Registry
+	// source shows the deployments that objects carry.
+	source  *view.Source
+	reports *reports
 }
 
 // Registry reads contents that are in an OCI registry.
@@ -55,19 +60,33 @@ func New(config *rest.Config, namespace string, registry Registry) (*Hub, error)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
 	}
-	return &Hub{namespace: namespace, fleet: client, clients: clients, registry: registry}, nil
+	objects := cache.NewListWatchFromClient(client, resourceName, namespace, fields.Everything())
+	return &Hub{
+		namespace: namespace, fleet: client, clients: clients, registry: registry,
+		source: view.New(objects, trim), reports: newReports(clock.RealClock{}),
+	}, nil
 }
 
-// ListWatch lists and watches the BundleDeployments of the cluster.
-func (h *Hub) ListWatch() cache.ListerWatcher {
-	return cache.NewListWatchFromClient(h.fleet, resourceName, h.namespace, fields.Everything())
-}
+// ListWatch lists and watches the deployments of the cluster, whatever carries them, for one informer. Nobody
+// may change them.
+func (h *Hub) ListWatch() cache.ListerWatcher { return h.source }
 
-// Get returns one BundleDeployment as the hub has it now.
+// Get returns one deployment as the hub has it now. That nothing carries it is the error of the read of an object of
+// its name.
 func (h *Hub) Get(ctx context.Context, name string) (*fleet.BundleDeployment, error) {
-	deployment := &fleet.BundleDeployment{}
-	err := h.fleet.Get().Namespace(h.namespace).Resource(resourceName).Name(name).Do(ctx).Into(deployment)
-	return deployment, err
+	alone := &fleet.BundleDeployment{}
+	err := h.fleet.Get().Namespace(h.namespace).Resource(resourceName).Name(name).Do(ctx).Into(alone)
+	if !apierrors.IsNotFound(err) {
+		return alone, err
+	}
+	list := &fleet.BundleDeploymentList{}
+	if err := h.fleet.Get().Namespace(h.namespace).Resource(resourceName).Do(ctx).Into(list); err != nil {
+		return alone, err
+	}
+	if found := view.In(list.Items, types.NamespacedName{Namespace: h.namespace, Name: name}); found != nil {
+		return found, nil
+	}
+	return alone, err
 }
 
 // IsEmpty asks whether the hub has no BundleDeployment at all for this cluster.
@@ -100,14 +119,6 @@ func (h *Hub) configMap(ctx context.Context, name string) (*corev1.ConfigMap, er
 	return h.clients.CoreV1().ConfigMaps(h.namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// PatchStatus changes the status of a BundleDeployment and returns the object.
-func (h *Hub) PatchStatus(ctx context.Context, name string, patch []byte) (*fleet.BundleDeployment, error) {
-	deployment := &fleet.BundleDeployment{}
-	err := h.fleet.Patch(types.MergePatchType).Namespace(h.namespace).Resource(resourceName).
-		Name(name).SubResource("status").Body(patch).Do(ctx).Into(deployment)
-	return deployment, err
-}
-
 // RemoveFinalizer takes one finalizer off; the version guards against another writer of the list.
 func (h *Hub) RemoveFinalizer(ctx context.Context, deployment *fleet.BundleDeployment, finalizer string) error {
 	kept := []string{}
@@ -126,8 +137,8 @@ func (h *Hub) RemoveFinalizer(ctx context.Context, deployment *fleet.BundleDeplo
 		Name(deployment.Name).Body(patch).Do(ctx).Error()
 }
 
-// Trim drops what the agent does not read: the next options, which are half of the object.
-func Trim(deployment *fleet.BundleDeployment) {
+// trim drops what the agent does not read: the next options, which are half of the object.
+func trim(deployment *fleet.BundleDeployment) {
 	deployment.ManagedFields = nil
 	deployment.Spec.StagedOptions = fleet.BundleDeploymentOptions{}
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
-// ProtocolVersion the agent speaks.
-const ProtocolVersion = 1
+// ProtocolVersion the agent speaks: since 2 it understands BundleDeployments with parts (merge.Protocol).
+const ProtocolVersion = 2
 
 // DefaultAgentID tells the one agent of a cluster; several need ids of their own.
 const DefaultAgentID = "fleet-agent"

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
@@ -68,7 +69,7 @@ func Status(deployment *fleet.BundleDeployment, facts Facts, now time.Time) *fle
 	setReady(current, facts, now)
 	setFacts(current, facts, now)
 	current.Status.Display = status.Display(current)
-	bound(&current.Status)
+	bound(&current.Status, deployment.Status.Conditions, merge.StatusBudget(deployment))
 	return &current.Status
 }
 

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
 )
 
 // pageSize is how many objects are read at a time.
@@ -18,12 +19,31 @@ const pageSize = 1000
 // next pass over each waits until the cache shows it: planned on what was before, a rollout would go beyond its
 // limits.
 func (r *Reconciler) catchUp(ctx context.Context, mine func(namespace, name string) bool) error {
-	now, there := r.Now(), map[types.UID]bool{}
-	err := r.metadata(ctx, "BundleDeployment", func(item *metav1.PartialObjectMetadata) {
+	marked, err := r.marked(ctx, mine)
+	if err != nil {
+		return err
+	}
+	type pair struct {
+		bundle    types.NamespacedName
+		namespace string
+	}
+	now, there := r.Now(), map[pair]bool{}
+	note := func(key types.NamespacedName, item *metav1.PartialObjectMetadata) {
+		there[pair{key, item.Namespace}] = true
+		r.writes.wrote(key, item.Namespace, item.ResourceVersion, now)
+	}
+	err = r.metadata(ctx, "BundleDeployment", func(item *metav1.PartialObjectMetadata) {
+		if item.Labels[fleet.MergedLabel] != "" {
+			for label := range item.Labels {
+				if key, known := marked[label]; known {
+					note(key, item)
+				}
+			}
+			return
+		}
 		key := types.NamespacedName{Namespace: item.Labels[fleet.BundleNamespaceLabel], Name: item.Labels[fleet.BundleLabel]}
 		if mine(key.Namespace, key.Name) {
-			there[item.UID] = true
-			r.writes.wrote(key, item.Namespace, item.ResourceVersion, now)
+			note(key, item)
 		}
 	})
 	if err != nil {
@@ -36,7 +56,7 @@ func (r *Reconciler) catchUp(ctx context.Context, mine func(namespace, name stri
 	for i := range cached.Items {
 		item := &cached.Items[i]
 		key := types.NamespacedName{Namespace: item.Labels[fleet.BundleNamespaceLabel], Name: item.Labels[fleet.BundleLabel]}
-		if mine(key.Namespace, key.Name) && !there[item.UID] {
+		if mine(key.Namespace, key.Name) && !there[pair{key, item.Namespace}] {
 			r.writes.removed(key, item.Namespace, now)
 		}
 	}
@@ -45,6 +65,21 @@ func (r *Reconciler) catchUp(ctx context.Context, mine func(namespace, name stri
 			r.writes.wroteOwn(client.ObjectKeyFromObject(item), item.ResourceVersion)
 		}
 	})
+}
+
+// marked returns the bundles that come to this process by the marks of merged objects.
+func (r *Reconciler) marked(ctx context.Context, mine func(namespace, name string) bool) (map[string]types.NamespacedName, error) {
+	var bundles fleet.BundleList
+	if err := r.Client.List(ctx, &bundles, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list bundles: %w", err)
+	}
+	marked := map[string]types.NamespacedName{}
+	for i := range bundles.Items {
+		if key := client.ObjectKeyFromObject(&bundles.Items[i]); mine(key.Namespace, key.Name) {
+			marked[merge.BundleMark(key.Namespace, key.Name)] = key
+		}
+	}
+	return marked, nil
 }
 
 // metadata reads the metadata of all objects of a kind from the API server, page by page.

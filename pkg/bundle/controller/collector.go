@@ -19,6 +19,8 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
+	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
 )
 
@@ -150,12 +152,11 @@ func (c *contents) remove(ctx context.Context, object *metav1.PartialObjectMetad
 	if !c.caches.Seen(&fleet.BundleDeployment{}) {
 		return c.unusedFor, nil // that nobody needs anything may be what a wrong first list says
 	}
-	users := &metav1.PartialObjectMetadataList{}
-	users.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeploymentList"))
-	if err := c.reader.List(ctx, users, client.MatchingLabels{fleet.ContentLabel: object.Name}, client.Limit(1)); err != nil {
-		return 0, fmt.Errorf("list users of content %s: %w", object.Name, err)
+	used, err := carrier.Any(ctx, c.reader, client.MatchingLabels{fleet.ContentLabel: object.Name}, merge.ContentMark(object.Name))
+	if err != nil {
+		return 0, fmt.Errorf("look for users of content %s: %w", object.Name, err)
 	}
-	if len(users.Items) > 0 {
+	if used {
 		return c.unusedFor, nil
 	}
 	return 0, c.drop(ctx, object)

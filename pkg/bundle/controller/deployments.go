@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
@@ -34,6 +35,10 @@ func (r *Reconciler) deploymentEvents() handler.EventHandler {
 			case specTouched(e):
 				if !r.isOwn(e.ObjectNew) {
 					r.wakeNamed(ctx, queue, 0, e.ObjectOld, e.ObjectNew)
+				}
+			case carriersTouched(e):
+				for _, request := range bundleOf(ctx, e.ObjectNew) {
+					queue.AddAfter(request, deploymentPause)
 				}
 			case availabilityTouched(e):
 				for _, request := range bundleOf(ctx, e.ObjectNew) {
@@ -80,6 +85,13 @@ func startsToWait(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*fleet.BundleDeployment)
 	after, also := e.ObjectNew.(*fleet.BundleDeployment)
 	return ok && also && waitsForValues(after) && !waitsForValues(before)
+}
+
+// carriersTouched tells deployments that are, or were, on their way from one object to another.
+func carriersTouched(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*fleet.BundleDeployment)
+	after, also := e.ObjectNew.(*fleet.BundleDeployment)
+	return ok && also && merge.Moved(before, after)
 }
 
 // availabilityTouched tells reports that a rollout may wait for.

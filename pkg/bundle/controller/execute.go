@@ -12,6 +12,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
@@ -19,7 +20,7 @@ import (
 const writers = 16
 
 // execute carries a plan out. Siblings go on when one fails; the joined error names them.
-func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot target.Snapshot, plan target.Plan) error {
+func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot target.Snapshot, plan target.Plan, where merging) error {
 	if len(plan.Create)+len(plan.Update)+len(plan.Delete) > 0 {
 		defer r.Rollups.Writing()()
 	}
@@ -33,13 +34,17 @@ func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot
 		current[snapshot.Current[i].Namespace] = &snapshot.Current[i]
 	}
 	key := client.ObjectKeyFromObject(bundle)
-	pass := &pass{reconciler: r, bundle: key, current: current, access: r.accesses.giver(key)}
+	pass := &pass{
+		reconciler: r, bundle: key, current: current, access: r.accesses.giver(key),
+		merging: where, slots: make(chan struct{}, writers),
+	}
 	return join(
 		pass.access.giveAll(ctx, snapshot.Current),
 		each(plan.Create, func(d *target.Deployment) error { return pass.create(ctx, d) }),
 		each(plan.Update, func(d *target.Deployment) error { return pass.update(ctx, d) }),
-		each(plan.Secrets, func(d *target.Deployment) error { return r.writeValues(ctx, d.Object, d.Values) }),
+		each(plan.Secrets, func(d *target.Deployment) error { return pass.writeValues(ctx, d) }),
 		each(plan.Delete, func(d *target.Deployment) error { return pass.delete(ctx, d) }),
+		pass.move(ctx, snapshot.Current, plan),
 		r.releaseDeleted(ctx, bundle, snapshot.Current),
 	)
 }
@@ -50,19 +55,44 @@ type pass struct {
 	bundle     types.NamespacedName
 	current    map[string]*fleet.BundleDeployment
 	access     *giver
+	merging    merging
+	// slots bound the requests that are under way. Whoever waits for a write together with others takes none.
+	slots chan struct{}
+}
+
+// request does something that takes requests of its own.
+func (p *pass) request(do func() error) error {
+	p.slots <- struct{}{}
+	defer func() { <-p.slots }()
+	return do()
+}
+
+// write writes a deployment to its place; together with those of other bundles when it is to be merged.
+func (p *pass) write(merged bool, do func() error) error {
+	if merged {
+		return do()
+	}
+	return p.request(do)
+}
+
+func (p *pass) writeValues(ctx context.Context, deployment *target.Deployment) error {
+	return p.request(func() error { return p.reconciler.writeValues(ctx, deployment.Object, deployment.Values) })
 }
 
 // create writes the values first, so that no agent sees a hash without its values.
 func (p *pass) create(ctx context.Context, deployment *target.Deployment) error {
-	object := deployment.Object
-	if err := p.access.give(ctx, object); err != nil {
+	object, made := deployment.Object, false
+	err := p.request(func() (err error) {
+		if err = p.access.give(ctx, object); err == nil {
+			made, err = p.createValues(ctx, deployment)
+		}
 		return err
-	}
-	made, err := p.createValues(ctx, deployment)
+	})
 	if err != nil {
 		return err
 	}
-	err = p.reconciler.Client.Create(ctx, object)
+	place := p.merging.of(object)
+	err = p.write(place != nil, func() error { return p.reconciler.Deployments.Create(ctx, object, place) })
 	if apierrors.IsAlreadyExists(err) {
 		// Made by a pass that did not live to see it, or somebody else's.
 		if object, err = p.present(ctx, deployment); err == nil && object == nil {
@@ -105,8 +135,7 @@ func (p *pass) createValues(ctx context.Context, deployment *target.Deployment) 
 // present returns the deployment that has the name already, nil if none has; one of another bundle is an
 // error that names it. It asks the API server.
 func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fleet.BundleDeployment, error) {
-	var found fleet.BundleDeployment
-	err := p.reconciler.Reader.Get(ctx, client.ObjectKeyFromObject(deployment.Object), &found)
+	found, err := carrier.Find(ctx, p.reconciler.Reader, client.ObjectKeyFromObject(deployment.Object))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -120,15 +149,33 @@ func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fle
 			deployment.Cluster, owner)
 	}
 	if p.reconciler.Now().Sub(found.CreationTimestamp.Time) > forgetWrites {
-		p.reconciler.Caches.Refresh(&found) // which should show it by now
+		p.reconciler.Caches.Refresh(found) // which should show it by now
 	}
-	return &found, nil
+	return found, nil
 }
 
 // update patches only what changed: the agent writes the status of the same object all the time, and a
 // resource version would make both fail.
 func (p *pass) update(ctx context.Context, deployment *target.Deployment) error {
 	object, before := deployment.Object, p.current[deployment.Object.Namespace]
+	if err := p.request(func() error { return p.prepare(ctx, deployment, before) }); err != nil {
+		return err
+	}
+	err := p.write(isMerged(before), func() error { return p.reconciler.Deployments.Update(ctx, object, before) })
+	if err != nil {
+		return fmt.Errorf("update deployment %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	p.reconciler.Metrics.wrote("patch")
+	p.reconciler.writes.wrote(p.bundle, object.Namespace, object.ResourceVersion, p.reconciler.Now())
+	if before.Spec.ValuesHash != "" && deployment.Values == nil {
+		return p.deleteValues(ctx, object)
+	}
+	return nil
+}
+
+// prepare writes what an update needs beside the deployment.
+func (p *pass) prepare(ctx context.Context, deployment *target.Deployment, before *fleet.BundleDeployment) error {
+	object := deployment.Object
 	if err := p.access.give(ctx, object); err != nil {
 		return err
 	}
@@ -140,49 +187,42 @@ func (p *pass) update(ctx context.Context, deployment *target.Deployment) error 
 		deployment.KeepValues(values)
 	}
 	if before.Spec.ValuesHash != object.Spec.ValuesHash && deployment.Values != nil {
-		if err := p.reconciler.writeValues(ctx, object, deployment.Values); err != nil {
-			return err
-		}
-	}
-	if err := p.reconciler.Client.Patch(ctx, object, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("update deployment %s/%s: %w", object.Namespace, object.Name, err)
-	}
-	p.reconciler.Metrics.wrote("patch")
-	p.reconciler.writes.wrote(p.bundle, object.Namespace, object.ResourceVersion, p.reconciler.Now())
-	if before.Spec.ValuesHash != "" && deployment.Values == nil {
-		return p.reconciler.deleteValues(ctx, client.ObjectKeyFromObject(object), fleet.DeploymentValuesSecretType)
+		return p.reconciler.writeValues(ctx, object, deployment.Values)
 	}
 	return nil
 }
 
+func (p *pass) deleteValues(ctx context.Context, object *fleet.BundleDeployment) error {
+	return p.request(func() error {
+		return p.reconciler.deleteValues(ctx, client.ObjectKeyFromObject(object), fleet.DeploymentValuesSecretType)
+	})
+}
+
 func (p *pass) delete(ctx context.Context, deployment *target.Deployment) error {
 	object := deployment.Object
-	if err := p.reconciler.release(ctx, object); err != nil {
-		return err
-	}
-	err := p.reconciler.Client.Delete(ctx, object, client.Preconditions{UID: &object.UID})
+	err := p.write(isMerged(object), func() error {
+		if err := p.reconciler.Deployments.Release(ctx, object); err != nil {
+			return err
+		}
+		return p.reconciler.Deployments.Delete(ctx, object)
+	})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
 	p.reconciler.Metrics.wrote("delete")
 	p.reconciler.writes.removed(p.bundle, object.Namespace, p.reconciler.Now())
 	if object.Spec.ValuesHash != "" {
-		return p.reconciler.deleteValues(ctx, client.ObjectKeyFromObject(object), fleet.DeploymentValuesSecretType)
+		return p.deleteValues(ctx, object)
 	}
 	return nil
 }
 
-// each calls work for every deployment, a few at a time, and joins the errors in order.
-func each(deployments []target.Deployment, work func(*target.Deployment) error) error {
+// each calls work for every deployment at the same time, and joins the errors in order.
+func each[T any](deployments []T, work func(*T) error) error {
 	problems := make([]error, len(deployments))
-	slots := make(chan struct{}, writers)
 	var group sync.WaitGroup
 	for i := range deployments {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			problems[i] = work(&deployments[i])
-		})
+		group.Go(func() { problems[i] = work(&deployments[i]) })
 	}
 	group.Wait()
 	return join(problems...)

@@ -2,11 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"slices"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
@@ -21,22 +16,8 @@ func (r *Reconciler) releaseDeleted(ctx context.Context, bundle *fleet.Bundle, c
 	for i := range current {
 		deployment := &current[i]
 		if deployment.DeletionTimestamp != nil && (bundle.DeletionTimestamp != nil || deployment.Status.AppliedDeploymentID == "") {
-			problems = append(problems, r.release(ctx, deployment))
+			problems = append(problems, r.Deployments.Release(ctx, deployment))
 		}
 	}
 	return join(problems...)
-}
-
-// release takes upstream's finalizer off a deployment that has it.
-func (r *Reconciler) release(ctx context.Context, deployment *fleet.BundleDeployment) error {
-	if !slices.Contains(deployment.Finalizers, fleet.BundleDeploymentFinalizer) {
-		return nil
-	}
-	released := deployment.DeepCopy()
-	controllerutil.RemoveFinalizer(released, fleet.BundleDeploymentFinalizer)
-	patch := client.MergeFromWithOptions(deployment, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, released, patch); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("release deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
-	}
-	return nil
 }

@@ -142,7 +142,7 @@ func changeOf(before, after *fleet.Cluster) clusterChange {
 	}
 	change.values = !maps.Equal(was.Annotations, is.Annotations) || !reflect.DeepEqual(was.TemplateValues, is.TemplateValues)
 	change.state = was.DeploymentNamespace != is.DeploymentNamespace || was.Paused != is.Paused || was.Offline != is.Offline ||
-		was.OffSchedule != is.OffSchedule || was.KubernetesVersion != is.KubernetesVersion || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+		was.OffSchedule != is.OffSchedule || was.KubernetesVersion != is.KubernetesVersion || was.Protocol != is.Protocol || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 	return change
 }
 

@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
+	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
@@ -34,6 +34,7 @@ func observe(bundle *fleet.Bundle, pass outcome, rollup status.Rollup, now time.
 		input.Rollout = rolloutOf(pass.plan)
 		input.Problems = problemsOf(pass.plan)
 		input.Held = heldOf(pass.plan, pass.current)
+		input.Merged = mergedOf(bundle, pass)
 	}
 	next := status.Bundle(input, now)
 	switch {
@@ -106,7 +107,7 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 	if err != nil {
 		return err
 	}
-	if err := r.execute(ctx, bundle, target.Snapshot{Current: current}, plan); err != nil {
+	if err := r.execute(ctx, bundle, target.Snapshot{Current: current}, plan, merging{}); err != nil {
 		return err
 	}
 	if left, err := r.deploymentsLeft(ctx, bundle); err != nil || left || len(current) > 0 {
@@ -128,13 +129,11 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 
 // deploymentsLeft asks the API server, because the cache may not show the newest deployments yet.
 func (r *Reconciler) deploymentsLeft(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeploymentList"))
-	err := r.Reader.List(ctx, list, client.Limit(1), client.MatchingLabels{
+	left, err := carrier.Any(ctx, r.Reader, client.MatchingLabels{
 		fleet.BundleLabel: bundle.Name, fleet.BundleNamespaceLabel: bundle.Namespace,
-	})
+	}, merge.BundleMark(bundle.Namespace, bundle.Name))
 	if err != nil {
-		return false, fmt.Errorf("list deployments of bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
+		return false, fmt.Errorf("look for deployments of bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
 	}
-	return len(list.Items) > 0, nil
+	return left, nil
 }

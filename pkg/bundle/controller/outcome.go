@@ -17,6 +17,8 @@ type outcome struct {
 	planned bool
 	// current are the deployments the pass was planned on.
 	current []fleet.BundleDeployment
+	// merging is where they belong.
+	merging merging
 	// reference is where the files are in a registry.
 	reference string
 	err       error

@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
@@ -46,6 +47,8 @@ type Reconciler struct {
 	// Reader reads from the API server: Secrets, and Bundles with their files.
 	Reader  client.Reader
 	Rollups Rollups
+	// Deployments writes them, wherever they are.
+	Deployments *carrier.Writer
 	// Validate lets bundles be rendered before they are sent, unless they say otherwise.
 	Validate bool
 	// Keeper removes contents from registries.
@@ -156,8 +159,9 @@ func (r *Reconciler) deploy(ctx context.Context, bundle *fleet.Bundle) outcome {
 	if err != nil {
 		return outcome{current: snapshot.Current, err: err}
 	}
-	err = r.execute(ctx, bundle, snapshot, plan)
-	return outcome{plan: plan, planned: true, current: snapshot.Current, reference: reference, err: err}
+	where := newMerging(bundle, snapshot.Clusters, snapshot.Current)
+	err = r.execute(ctx, bundle, snapshot, plan, where)
+	return outcome{plan: plan, planned: true, current: snapshot.Current, merging: where, reference: reference, err: err}
 }
 
 // plan plans with what is known about rendering, and asks for what is not.

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/status/cause"
 )
 
@@ -41,7 +42,7 @@ func readWorld(ctx context.Context, hub client.Client, namespace string) (cause.
 	if err := hub.List(ctx, &deployments, options...); err != nil {
 		return world, fmt.Errorf("list deployments: %w", err)
 	}
-	world.Deployments = deployments.Items
+	world.Deployments = merge.ExplodeAll(deployments.Items)
 	return world, addClusters(ctx, hub, &world, namespace)
 }
 

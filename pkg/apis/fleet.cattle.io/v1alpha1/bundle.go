@@ -102,6 +102,34 @@ type BundleSpec struct {
 	// (our addition).
 	// +optional
 	Validate *bool `json:"validate,omitempty"`
+
+	// Merge lets the bundle be delivered together with others. It is no option (our addition).
+	// +optional
+	Merge *MergeOptions `json:"merge,omitempty"`
+}
+
+// MergeMode says what is delivered together.
+type MergeMode string
+
+// The modes.
+const (
+	// MergePerPath delivers every bundle by itself: the default.
+	MergePerPath MergeMode = "PerPath"
+	// MergePerRepo delivers all bundles of a GitRepo to a cluster in one BundleDeployment.
+	MergePerRepo MergeMode = "PerRepo"
+)
+
+// MergeOptions say what is delivered together.
+type MergeOptions struct {
+	// Mode is PerPath unless set.
+	// +kubebuilder:validation:Enum=PerPath;PerRepo
+	// +optional
+	Mode MergeMode `json:"mode,omitempty"`
+	// MaxBytes of options in one object, beyond which there are several; 196608 unless set.
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=524288
+	// +optional
+	MaxBytes int `json:"maxBytes,omitempty"`
 }
 
 // ContentsStorage says where the files are that a Bundle does not hold itself.

@@ -146,6 +146,11 @@ type GitRepoSpec struct {
 	// keeps what it has. Unset means what the hub is set to (our addition).
 	// +optional
 	Validate *bool `json:"validate,omitempty"`
+
+	// Merge lets the bundles of the repository be delivered together: with PerRepo, all for one cluster in one
+	// BundleDeployment where the cluster's agent understands it (our addition).
+	// +optional
+	Merge *MergeOptions `json:"merge,omitempty"`
 }
 
 // BundlePath is a folder that is a bundle.

@@ -22,6 +22,8 @@ const (
 	ManagedLabel = "fleet.cattle.io/managed"
 	// ContentLabel names the Content object a BundleDeployment refers to.
 	ContentLabel = "fleet.cattle.io/content-name"
+	// MergedLabel on a merged BundleDeployment names the repository whose bundles it delivers.
+	MergedLabel = "fleet.cattle.io/merged"
 	// ChunkOfLabel on a Content names the one it is a chunk of (our addition).
 	ChunkOfLabel = "fleet.cattle.io/chunk-of"
 	// ChunksAnnotation on a Content says how many chunks it has (our addition).
@@ -131,6 +133,8 @@ const (
 	ConditionJoined      = "Joined"
 	// ConditionSourceWarnings on a GitRepo is True while the last read of the source left warnings (our addition).
 	ConditionSourceWarnings = "SourceWarnings"
+	// ConditionMerged on a Bundle that is to be merged says whether it is, everywhere.
+	ConditionMerged = "Merged"
 )
 
 // ReasonError is the reason of a condition that reports a failure.

@@ -1,0 +1,55 @@
+package carrier
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
+	"github.com/fairlead-dev/fairlead/pkg/merge/view"
+)
+
+// Find reads a deployment from the API server, whatever carries it. That nothing does is the error of the read of
+// its own object.
+func Find(ctx context.Context, reader client.Reader, key types.NamespacedName) (*fleet.BundleDeployment, error) {
+	var alone fleet.BundleDeployment
+	missing := reader.Get(ctx, key, &alone)
+	if missing == nil && !merge.IsMerged(&alone) {
+		return &alone, nil
+	}
+	if missing == nil {
+		missing = apierrors.NewNotFound(fleet.GroupVersion.WithResource("bundledeployments").GroupResource(), key.Name)
+	}
+	if !apierrors.IsNotFound(missing) {
+		return nil, missing
+	}
+	var list fleet.BundleDeploymentList
+	if err := reader.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
+		return nil, err
+	}
+	if found := view.In(list.Items, key); found != nil {
+		return found, nil
+	}
+	return nil, missing
+}
+
+// Any says whether the API server has an object that carries a deployment: one with these labels, or a merged one
+// with this mark.
+func Any(ctx context.Context, reader client.Reader, labels client.MatchingLabels, mark string) (bool, error) {
+	for _, selector := range []client.ListOption{labels, client.HasLabels{mark}} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeploymentList"))
+		if err := reader.List(ctx, list, client.Limit(1), selector); err != nil {
+			return true, fmt.Errorf("list deployments: %w", err)
+		}
+		if len(list.Items) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
