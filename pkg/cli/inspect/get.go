@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
 )
 
 type getFlags struct {
@@ -24,6 +26,11 @@ type getFlags struct {
 	state         string
 	allNamespaces bool
 	watch         bool
+
+	// chosen is what selects deployments; nil for other kinds.
+	chosen labels.Selector
+	// shown are the deployments that were printed last.
+	shown map[client.ObjectKey]*fleet.BundleDeployment
 }
 
 // Get returns `fleet get`.
@@ -84,6 +91,7 @@ func (f *getFlags) run(ctx context.Context, s *session.Session, args []string) e
 	if err := hub.List(ctx, list, options...); err != nil {
 		return fmt.Errorf("list %s: %w", kind.names[0], err)
 	}
+	f.explode(list)
 	objects, missing, err := f.choose(kind, list, args[1:])
 	if err != nil {
 		return err
@@ -111,7 +119,7 @@ func place(namespace string) string {
 }
 
 // options returns what to ask the API server for. Deployments live in the namespaces of clusters; those of
-// a workspace are found by their label.
+// a workspace are found by their label. Of a selector that is asked for which objects with several of them answer to.
 func (f *getFlags) options(s *session.Session, kind resource) ([]client.ListOption, string, error) {
 	selector, err := labels.Parse(f.selector)
 	if err != nil {
@@ -124,6 +132,9 @@ func (f *getFlags) options(s *session.Session, kind resource) ([]client.ListOpti
 		}
 	}
 	options := []client.ListOption{}
+	if kind.byBundle {
+		f.chosen, selector = selector, common(selector)
+	}
 	switch {
 	case namespace == "":
 	case kind.byBundle:
@@ -133,6 +144,18 @@ func (f *getFlags) options(s *session.Session, kind resource) ([]client.ListOpti
 		options = append(options, client.InNamespace(namespace))
 	}
 	return append(options, client.MatchingLabelsSelector{Selector: selector}), namespace, nil
+}
+
+// common returns the part of a selector that is about labels which a merged object has in common with what it carries.
+func common(selector labels.Selector) labels.Selector {
+	asked := labels.NewSelector()
+	requirements, _ := selector.Requirements()
+	for _, requirement := range requirements {
+		if slices.Contains([]string{fleet.ClusterLabel, fleet.ClusterNamespaceLabel, fleet.BundleNamespaceLabel, fleet.RepoLabel}, requirement.Key()) {
+			asked = asked.Add(requirement)
+		}
+	}
+	return asked
 }
 
 // choose returns the objects of a list that are wanted, sorted, and the names that are not there.
@@ -162,7 +185,41 @@ func (f *getFlags) wants(kind resource, object client.Object, names []string) bo
 	if len(names) > 0 && !slices.Contains(names, object.GetName()) {
 		return false
 	}
+	if f.chosen != nil && !f.chosen.Matches(labels.Set(object.GetLabels())) {
+		return false
+	}
 	return f.state == "" || strings.EqualFold(f.state, kind.state(object))
+}
+
+// explode puts the deployments that objects carry in the place of the objects, and remembers them.
+func (f *getFlags) explode(list client.ObjectList) {
+	deployments, ok := list.(*fleet.BundleDeploymentList)
+	if !ok {
+		return
+	}
+	deployments.Items = merge.ExplodeAll(deployments.Items)
+	f.shown = map[client.ObjectKey]*fleet.BundleDeployment{}
+	for i := range deployments.Items {
+		f.shown[client.ObjectKeyFromObject(&deployments.Items[i])] = &deployments.Items[i]
+	}
+}
+
+// changed returns what a change of an object changes: of what it carries, what is not as it was shown.
+func (f *getFlags) changed(object client.Object) []client.Object {
+	carrier, ok := object.(*fleet.BundleDeployment)
+	if !ok || !merge.IsMerged(carrier) {
+		return []client.Object{object}
+	}
+	var changed []client.Object
+	for _, deployment := range merge.Explode(carrier) {
+		key := client.ObjectKeyFromObject(deployment)
+		before := f.shown[key]
+		if before == nil || !reflect.DeepEqual(before.Spec, deployment.Spec) || !reflect.DeepEqual(before.Status, deployment.Status) {
+			changed = append(changed, deployment)
+		}
+		f.shown[key] = deployment
+	}
+	return changed
 }
 
 // follow prints changes until the context ends. A watch that the server ends is begun again where it ended.
@@ -194,12 +251,17 @@ func (f *getFlags) events(watcher watch.Interface, kind resource, names []string
 			continue
 		}
 		version = object.GetResourceVersion()
-		if event.Type == watch.Bookmark || !f.wants(kind, object, names) {
+		if event.Type == watch.Bookmark {
 			continue
 		}
-		object.GetObjectKind().SetGroupVersionKind(fleet.GroupVersion.WithKind(kind.kind))
-		if err := printer.print(kind, []client.Object{object}, true); err != nil {
-			return version, err
+		for _, object := range f.changed(object) {
+			if !f.wants(kind, object, names) {
+				continue
+			}
+			object.GetObjectKind().SetGroupVersionKind(fleet.GroupVersion.WithKind(kind.kind))
+			if err := printer.print(kind, []client.Object{object}, true); err != nil {
+				return version, err
+			}
 		}
 	}
 	return version, nil
