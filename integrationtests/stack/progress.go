@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
@@ -91,6 +92,7 @@ func (s *Stack) Progress(ctx context.Context, gitRepo string) (*Progress, error)
 	if err := s.Client.List(ctx, &deployments, client.MatchingLabels{fleet.RepoLabel: gitRepo}); err != nil {
 		return nil, fmt.Errorf("list BundleDeployments of %s: %w", gitRepo, err)
 	}
+	deployments.Items = merge.ExplodeAll(deployments.Items)
 	summary := repo.Status.Summary
 	progress := &Progress{
 		Commit:  repo.Status.Commit,
