@@ -32,7 +32,7 @@ type Feed struct {
 	synced bool
 	// generations of the deployments that are counted.
 	generations map[status.Ref]int64
-	// early are the parents of what came before everything was delivered.
+	// early are the parents of what came before everything was delivered, and those that were asked for.
 	early  map[status.Parent]bool
 	queues map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
@@ -264,14 +264,24 @@ func (t Telling) Nothing() {
 	}
 }
 
+// counted says that everything is counted. Who asks earlier is woken up then: what is left may be nothing, of which
+// no deployment tells.
+func (f *Feed) counted(parent status.Parent) bool {
+	if !f.synced {
+		f.early[parent] = true
+	}
+	return f.synced
+}
+
 // Bundle returns the roll-up of a Bundle's deployments; ok is false until everything is counted.
 func (f *Feed) Bundle(namespace, name string) (rollup status.Rollup, ok bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if !f.synced {
+	parent := status.Parent{Kind: status.KindBundle, Ref: status.Ref{Namespace: namespace, Name: name}}
+	if !f.counted(parent) {
 		return status.Rollup{}, false
 	}
-	return f.index.Bundle(namespace, name), true
+	return f.index.Of(parent), true
 }
 
 // Covers says that the given deployments, or newer versions of their specs, are counted. A controller that
@@ -291,10 +301,11 @@ func (f *Feed) Covers(deployments []fleet.BundleDeployment) bool {
 func (f *Feed) Cluster(namespace, name string) (rollup status.Rollup, ok bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if !f.synced {
+	parent := status.Parent{Kind: status.KindCluster, Ref: status.Ref{Namespace: namespace, Name: name}}
+	if !f.counted(parent) {
 		return status.Rollup{}, false
 	}
-	return f.index.Cluster(namespace, name), true
+	return f.index.Of(parent), true
 }
 
 // Repo is the roll-up of a GitRepo's deployments with its lists of objects and clusters.
@@ -308,10 +319,10 @@ type Repo struct {
 func (f *Feed) GitRepo(namespace, name string) (repo Repo, ok bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if !f.synced {
+	parent := status.Parent{Kind: status.KindGitRepo, Ref: status.Ref{Namespace: namespace, Name: name}}
+	if !f.counted(parent) {
 		return Repo{}, false
 	}
-	parent := status.Parent{Kind: status.KindGitRepo, Ref: status.Ref{Namespace: namespace, Name: name}}
 	return Repo{
 		Rollup:     f.index.Of(parent),
 		Resources:  f.index.Resources(parent),

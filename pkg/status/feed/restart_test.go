@@ -94,8 +94,15 @@ func (h *hub) change(step int) {
 	h.changed = h.at.Add(late)
 }
 
-// deliver lets the process hear of what has come to it, some of it twice.
+// deliver lets the process hear of what has come to it, and wakes its controllers up.
 func (h *hub) deliver() {
+	h.hear()
+	due, _ := h.feed.calm.ready()
+	h.queue = append(h.queue, due...)
+}
+
+// hear delivers events, some of them twice.
+func (h *hub) hear() {
 	kept := h.events[:0]
 	for _, one := range h.events {
 		if one.at.After(h.at) {
@@ -111,8 +118,6 @@ func (h *hub) deliver() {
 		}
 	}
 	h.events = kept
-	due, _ := h.feed.calm.ready()
-	h.queue = append(h.queue, due...)
 }
 
 // work is one pass of a controller over the parent that waits first.
@@ -127,7 +132,11 @@ func (h *hub) work() {
 	if parent.Kind == status.KindCluster {
 		rollup, counted = h.feed.Cluster(parent.Namespace, parent.Name)
 	}
+	if h.random.IntN(4) == 0 {
+		h.hear() // something else meanwhile
+	}
 	switch {
+	case !counted && parent.Kind == status.KindCluster: // it keeps what it says until it is told that all are counted
 	case !counted:
 		h.queue = append(h.queue, parent) // it is tried again later
 	case reflect.DeepEqual(rollup.Summary, h.statuses[parent]):
