@@ -73,7 +73,7 @@ func (f *floor) path(namespace string) string {
 }
 
 // measured bounds the pairs that are written bare; for more than that the time is multiplied.
-const measured = 10_000
+const measured = 5_000
 
 // measuredBundles are so many that their pairs are few enough.
 func (f *floor) measuredBundles() int { return max(min(f.bundles, measured/len(f.members)), 1) }

@@ -93,7 +93,8 @@ func (m *member) renew(ctx context.Context, c client.Client) error {
 	return c.Patch(ctx, lease, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// join makes all clusters and returns when each has been heard of.
+// join makes all clusters and returns when each has been heard of. Each goes on beating from then on: the last one
+// may come long after the first.
 func (r *run) join() {
 	r.t.Helper()
 	group, ctx := errgroup.WithContext(r.t.Context())
@@ -103,25 +104,17 @@ func (r *run) join() {
 			if err := r.client.Create(ctx, m.object(i)); err != nil {
 				return err
 			}
-			return stack.Await(ctx, m.name+" has its lease", func(ctx context.Context) error { return m.renew(ctx, r.client) })
+			err := stack.Await(ctx, m.name+" has its lease", func(ctx context.Context) error { return m.renew(ctx, r.client) })
+			if err == nil {
+				r.background.Go(func() { m.beat(r.beating, r.client) })
+			}
+			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		r.t.Fatal(err)
 	}
 	r.awaitPhase(fleet.ClusterReady, len(r.members))
-	for i, m := range r.members {
-		r.background.Go(func() {
-			// Agents do not beat all at once.
-			wait := time.NewTimer(m.every * time.Duration(i) / time.Duration(len(r.members)))
-			defer wait.Stop()
-			select {
-			case <-wait.C:
-				m.beat(r.beating, r.client)
-			case <-r.beating.Done():
-			}
-		})
-	}
 }
 
 // awaitPhase waits until as many clusters are in a phase.

@@ -30,6 +30,17 @@ func (o outcome) unseen() bool {
 	return o.err == nil && !o.plan.More && len(o.plan.Create)+len(o.plan.Update) > 0
 }
 
+// tooEarly is the pause until the next pass when this one could not see, or does not see yet, what it would tell.
+func (o outcome) tooEarly() time.Duration {
+	switch {
+	case errors.Is(o.err, errBehind), o.unseen():
+		return behindRetry
+	case errors.Is(o.err, errChanged):
+		return changedRetry
+	}
+	return 0
+}
+
 // again is when to plan once more without an event: at once when the plan was cut and all of it done, after a
 // while when it could not be told whether what it lacks exists, else when the rollout may go on by time alone.
 func (o outcome) again(now time.Time) time.Duration {

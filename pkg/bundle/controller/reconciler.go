@@ -100,11 +100,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: behindRetry}, err
 	}
 	pass := r.deploy(ctx, &bundle)
-	if errors.Is(pass.err, errBehind) || pass.unseen() {
-		return reconcile.Result{RequeueAfter: behindRetry}, nil
-	}
-	if errors.Is(pass.err, errChanged) {
-		return reconcile.Result{RequeueAfter: changedRetry}, nil
+	if pause := pass.tooEarly(); pause > 0 {
+		return reconcile.Result{RequeueAfter: pause}, nil
 	}
 	if pass.err == nil && pass.plan.Unchecked > 0 {
 		// The verdicts wake the bundle up; until then a status would be of neither the old nor the new.
