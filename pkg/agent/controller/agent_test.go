@@ -120,7 +120,7 @@ func (w *world) start() {
 	// The namespace on the hub tells the agents of this package's tests apart.
 	deployer := helm.NewDeployer(member, helm.Options{AgentNamespace: agentNamespace, AgentScope: w.namespace, Log: log})
 	loop, err := controller.New(ctx, from, member, deployer, controller.Options{
-		AgentNamespace: agentNamespace, Workers: 8, ConfirmAfter: time.Second, CollectEvery: 2 * time.Second, Log: log,
+		AgentNamespace: agentNamespace, Workers: 8, ConfirmAfter: time.Second, CollectEvery: 2 * time.Second, VolumeGrace: volumeGrace, Log: log,
 	})
 	if err != nil {
 		w.t.Fatal(err)

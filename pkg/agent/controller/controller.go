@@ -39,8 +39,12 @@ type Options struct {
 	// ConfirmAfter is how long a BundleDeployment must have been absent from lists before its release is
 	// removed; 0 means 30 seconds.
 	ConfirmAfter time.Duration
-	Clock        clock.Clock
-	Log          logr.Logger
+	// VolumeGrace is how long a volume that a release dropped, or a release with a volume, waits for another deployment
+	// to ask for it; 0 means 10 seconds. The hub's writes for two bundles of one commit may be further apart than a
+	// deployment takes.
+	VolumeGrace time.Duration
+	Clock       clock.Clock
+	Log         logr.Logger
 }
 
 // Controller deploys the BundleDeployments of one cluster.
@@ -83,8 +87,9 @@ type entry struct {
 	moved []helm.Record
 	// spared are objects the release dropped that somebody else may want.
 	spared []*unstructured.Unstructured
-	// dropped is when that was found out.
+	// dropped is when that was found out, and kept what people are told of it.
 	dropped time.Time
+	kept    []string
 
 	// rules of readiness, as the deployment of this generation has them, and what is wrong with them.
 	rules           rules.Set
@@ -125,6 +130,9 @@ func New(ctx context.Context, from *hub.Hub, member *helm.Member, deployer *helm
 	}
 	if options.ConfirmAfter <= 0 {
 		options.ConfirmAfter = 30 * time.Second
+	}
+	if options.VolumeGrace <= 0 {
+		options.VolumeGrace = 10 * time.Second
 	}
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}

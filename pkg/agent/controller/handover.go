@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -13,16 +14,16 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 const (
 	// handoverPatience is how long an uninstall waits for deployments that may take objects over.
 	handoverPatience = 30 * time.Second
 	handoverRetry    = 200 * time.Millisecond
-	// volumeGrace is how long a volume that a release dropped, or a release with a volume, waits for another
-	// deployment to ask for it. The hub's writes for two bundles of one commit may be further apart than a
-	// deployment takes.
-	volumeGrace = 10 * time.Second
+	// claimRetry is how often it is looked whether what is kept for another was taken; a change of its owner is
+	// heard of before.
+	claimRetry = 2 * time.Second
 )
 
 // handover lets objects move between bundles without being deleted on the way: the new owner takes an
@@ -32,6 +33,8 @@ type handover struct {
 	mu sync.Mutex
 	// settled is the deployment id that was last tried, by BundleDeployment.
 	settled map[string]string
+	// waiting are deployments whose last attempt ended before it wrote anything, because they wait for something.
+	waiting map[string]bool
 	// holds are the objects of what is deployed.
 	holds map[string]holding
 	// contested names, by object, the deployments that wait for it.
@@ -53,17 +56,22 @@ type contest struct{ owner, claimant string }
 
 func newHandover() *handover {
 	return &handover{
-		settled: map[string]string{}, holds: map[string]holding{}, contested: map[manifest.Key]contest{},
+		settled: map[string]string{}, waiting: map[string]bool{}, holds: map[string]holding{}, contested: map[manifest.Key]contest{},
 		releases: map[string]map[string]bool{},
 		retries:  map[string]bool{}, leaving: map[string]time.Time{},
 	}
 }
 
-// tried notes that a deployment was attempted, or needs no attempt.
-func (h *handover) tried(name, deploymentID string) {
+// tried notes that a deployment was attempted, and what it failed of, or that it needs no attempt.
+func (h *handover) tried(name, deploymentID string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.settled[name] = deploymentID
+	if fault.ClassOf(err) == fault.Waiting {
+		h.waiting[name] = true
+	} else {
+		delete(h.waiting, name)
+	}
 }
 
 // took notes what a deployment holds now, and lets those try again at once who wait for what it let go.
@@ -71,6 +79,7 @@ func (h *handover) took(name, deploymentID string, keys map[manifest.Key]bool) (
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.settled[name] = deploymentID
+	delete(h.waiting, name)
 	h.holds[name] = holding{deploymentID, keys}
 	h.releaseTaken(name)
 	for key, contest := range h.contested {
@@ -119,6 +128,7 @@ func (h *handover) forget(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.settled, name)
+	delete(h.waiting, name)
 	delete(h.holds, name)
 	delete(h.retries, name)
 	delete(h.leaving, name)
@@ -196,12 +206,24 @@ func (c *Controller) othersPending(name string) bool {
 
 // spares says whether an object that a deployment drops has to stay for now.
 func (c *Controller) spares(name string) func(manifest.Key) bool {
-	return func(key manifest.Key) bool {
-		c.handover.mu.Lock()
-		contest, contested := c.handover.contested[key]
-		c.handover.mu.Unlock()
-		return contested && contest.owner == name || c.othersPending(name)
+	return func(key manifest.Key) bool { return c.claimantOf(name, key) != "" || c.othersPending(name) }
+}
+
+// claimantOf returns the deployment that waits for an object of an owner's, "" for none.
+func (c *Controller) claimantOf(owner string, key manifest.Key) string {
+	c.handover.mu.Lock()
+	defer c.handover.mu.Unlock()
+	if contest, contested := c.handover.contested[key]; contested && contest.owner == owner {
+		return contest.claimant
 	}
+	return ""
+}
+
+// othersWaiting says whether another deployment waits for something before it can ask for anything.
+func (c *Controller) othersWaiting(name string) bool {
+	c.handover.mu.Lock()
+	defer c.handover.mu.Unlock()
+	return len(c.handover.waiting) > 1 || len(c.handover.waiting) == 1 && !c.handover.waiting[name]
 }
 
 // isVolume tells what holds data that cannot be made anew.
@@ -209,11 +231,12 @@ func isVolume(key manifest.Key) bool {
 	return key.GroupKind == schema.GroupKind{Kind: "PersistentVolumeClaim"}
 }
 
-// mustWait says whether an uninstall has to wait for deployments that may take objects over. Those that were
-// refused something before try again at once.
-func (c *Controller) mustWait(e *entry) bool {
+// mustWait returns how long an uninstall has to wait, 0 for not at all, for deployments that may take objects over.
+// Those that were refused something before try again at once. A volume is worth more patience than the rest.
+func (c *Controller) mustWait(e *entry) time.Duration {
 	name := e.name
 	pending, volume := c.othersPending(name), c.hasVolume(e)
+	others := volume && c.othersWaiting(name)
 	c.handover.mu.Lock()
 	defer c.handover.mu.Unlock()
 	now := c.options.Clock.Now()
@@ -228,7 +251,13 @@ func (c *Controller) mustWait(e *entry) bool {
 		}
 	}
 	waited := now.Sub(began)
-	return (pending || len(claimants) > 0) && waited < handoverPatience || volume && waited < volumeGrace
+	switch {
+	case (pending || len(claimants) > 0) && waited < handoverPatience:
+		return handoverRetry
+	case volume && waited < c.options.VolumeGrace, others:
+		return claimRetry
+	}
+	return 0
 }
 
 // hasVolume says whether a release still has a volume that goes with it.
@@ -244,23 +273,33 @@ func (c *Controller) hasVolume(e *entry) bool {
 }
 
 // letGo deletes objects that an earlier revision of the release holds and the present one does not, once
-// nobody can ask for them any more. It returns when to come back.
+// nobody can ask for them any more, and notes what is kept for others until then. It returns when to come back.
 func (c *Controller) letGo(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) (time.Duration, error) {
+	e.kept = nil
 	if len(e.spared) == 0 || wants(deployment, e) {
 		return 0, nil
 	}
 	var now, later []*unstructured.Unstructured
 	again := time.Duration(0)
-	spares, grace := c.spares(e.name), volumeGrace-c.options.Clock.Since(e.dropped)
+	pending, waiting := c.othersPending(e.name), c.othersWaiting(e.name)
+	grace := c.options.VolumeGrace - c.options.Clock.Since(e.dropped)
 	for _, object := range e.spared {
-		switch key := manifest.KeyOf(object); {
-		case spares(key):
-			later, again = append(later, object), sooner(again, handoverRetry)
-		case isVolume(key) && grace > 0:
-			later, again = append(later, object), sooner(again, grace)
+		key := manifest.KeyOf(object)
+		claimant := c.claimantOf(e.name, key)
+		switch {
+		case claimant != "":
+			again = sooner(again, claimRetry)
+			e.kept = append(e.kept, fmt.Sprintf("keeps %s for %s", key, claimant))
+		case pending:
+			again = sooner(again, handoverRetry)
+		case isVolume(key) && (grace > 0 || waiting):
+			again = sooner(again, max(grace, claimRetry))
+			e.kept = append(e.kept, fmt.Sprintf("keeps %s, which another bundle may take over", key))
 		default:
 			now = append(now, object)
+			continue
 		}
+		later = append(later, object)
 	}
 	err := c.deployer.Prune(ctx, helm.Pruning{BundleID: e.name, Options: e.options, Objects: now, Known: c.known(e)})
 	if err != nil {

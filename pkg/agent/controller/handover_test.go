@@ -2,13 +2,18 @@ package controller_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
+
+// volumeGrace of the agents here.
+const volumeGrace = 4 * time.Second
 
 const volume = `apiVersion: v1
 kind: PersistentVolumeClaim
@@ -104,6 +109,36 @@ func TestRenamedLateKeepsItsVolume(t *testing.T) {
 	}
 }
 
+// movesToWhoWaits moves the volume from bundle "to" to one that waits for another before it can ask for it, with the
+// agent started anew meanwhile: the former owner is fine, keeps it and says so.
+func (w *world) movesToWhoWaits(before string) {
+	w.t.Helper()
+	w.put("patient", bundle{files: map[string]string{"a.yaml": volume}, change: func(d *fleet.BundleDeployment) {
+		d.Spec.DependsOn = []fleet.BundleRef{{Name: "late"}}
+	}})
+	w.until("patient", fleet.WaitApplied)
+	w.put("to", bundle{files: map[string]string{"a.yaml": configMap("two", "a", "3")}})
+	keeps := func(d *fleet.BundleDeployment) bool {
+		deployed := status.Find(d.Status.Conditions, fleet.ConditionDeployed)
+		return status.Of(d) == fleet.Ready && deployed != nil && strings.Contains(deployed.Message, "keeps PersistentVolumeClaim "+w.target+"/data")
+	}
+	w.untilTrue("to", "tells what it keeps", keeps)
+	w.stop()
+	w.start()
+	<-time.After(volumeGrace + time.Second)
+	w.untilTrue("to", "still keeps it", keeps)
+	w.put("late", bundle{files: map[string]string{"a.yaml": configMap("late", "a", "1")}})
+	w.untilTrue("patient", "is applied", func(d *fleet.BundleDeployment) bool {
+		return d.Spec.DeploymentID != "" && d.Status.AppliedDeploymentID == d.Spec.DeploymentID
+	})
+	w.untilTrue("to", "keeps nothing any more", func(d *fleet.BundleDeployment) bool {
+		return status.Of(d) == fleet.Ready && status.Find(d.Status.Conditions, fleet.ConditionDeployed).Message == ""
+	})
+	if after := w.volumeUID(); after != before {
+		w.t.Errorf("the volume was made anew: %s, then %s", before, after)
+	}
+}
+
 // An object that moves from one bundle to another in one commit is the same object afterwards, whichever
 // bundle is deployed first.
 func TestObjectMovesBetweenBundles(t *testing.T) {
@@ -131,6 +166,10 @@ func TestObjectMovesBetweenBundles(t *testing.T) {
 			w.delete("from")
 			w.untilNoRecords("from")
 			w.volumeUID()
+
+			if order[0] == "from" {
+				w.movesToWhoWaits(before)
+			}
 		})
 	}
 }

@@ -46,7 +46,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	}
 	if err := c.load(ctx, e, deployment); err != nil {
 		if fault.NeedsPerson(err) {
-			c.handover.tried(e.name, deployment.Spec.DeploymentID) // nobody need wait for it
+			c.handover.tried(e.name, deployment.Spec.DeploymentID, err) // nobody need wait for it
 		}
 		return c.report(ctx, e, deployment, observation{err: err})
 	}
@@ -150,7 +150,7 @@ func (c *Controller) attempt(ctx context.Context, e *entry, deployment *fleet.Bu
 		return
 	}
 	err := c.deploy(ctx, e, deployment)
-	c.handover.tried(e.name, deployment.Spec.DeploymentID)
+	c.handover.tried(e.name, deployment.Spec.DeploymentID, err)
 	if err == nil {
 		e.failure = nil
 		return

@@ -60,8 +60,8 @@ func (c *Controller) stays(e *entry) {
 // reconcileDeleted uninstalls what a deletion timestamp says is to go, reports that it is gone, and
 // lets the object go where that is the agent's to do.
 func (c *Controller) reconcileDeleted(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) (time.Duration, error) {
-	if c.mustWait(e) {
-		return handoverRetry, nil
+	if wait := c.mustWait(e); wait > 0 {
+		return wait, nil
 	}
 	return 0, c.finishDeleted(ctx, e, deployment)
 }
@@ -119,8 +119,8 @@ func (c *Controller) reconcileAbsent(ctx context.Context, e *entry) (time.Durati
 			return c.options.CollectEvery, err
 		}
 	}
-	if c.mustWait(e) {
-		return handoverRetry, nil
+	if wait := c.mustWait(e); wait > 0 {
+		return wait, nil
 	}
 	if err := c.uninstall(ctx, e.name, nil); err != nil {
 		return 0, err

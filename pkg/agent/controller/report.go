@@ -78,7 +78,7 @@ func (c *Controller) lastWrite(e *entry, carrier merge.Carrier) time.Time {
 
 // facts returns what the status is made of.
 func (e *entry) facts(deployment *fleet.BundleDeployment, seen observation) report.Facts {
-	facts := report.Facts{Known: e.loaded, Objects: seen.objects, Unseen: seen.err, Correction: e.correctionFailure()}
+	facts := report.Facts{Known: e.loaded, Objects: seen.objects, Unseen: seen.err, Correction: e.correctionFailure(), Kept: e.kept}
 	if e.found {
 		facts.Release = e.record.String()
 		facts.Applied = deployment.Spec.DeploymentID != "" && !wants(deployment, e)

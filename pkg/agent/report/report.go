@@ -3,7 +3,9 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -45,7 +47,9 @@ type Facts struct {
 	Unseen error
 	// Correction is why drift could not be corrected.
 	Correction error
-	Objects    []Sight
+	// Kept tells of objects that the release has dropped and that stay for others.
+	Kept    []string
+	Objects []Sight
 }
 
 // Status returns the status that a deployment should have. Times of conditions move only with their
@@ -207,6 +211,8 @@ func setDeployed(deployment *fleet.BundleDeployment, facts Facts, now time.Time)
 		deployed.Status, deployed.Reason, deployed.Message = corev1.ConditionFalse, fleet.ReasonError, failed.Error()
 	case deployment.Status.AppliedDeploymentID != deployment.Spec.DeploymentID:
 		deployed.Status, deployed.Message = corev1.ConditionUnknown, "not deployed yet"
+	default:
+		deployed.Message = keeps(facts.Kept)
 	}
 	if facts.Known && facts.Release == "" {
 		installed.Status, installed.Reason, installed.Message = deployed.Status, deployed.Reason, deployed.Message
@@ -216,6 +222,14 @@ func setDeployed(deployment *fleet.BundleDeployment, facts Facts, now time.Time)
 	}
 	status.Set(conditions, deployed, now)
 	status.Set(conditions, installed, now)
+}
+
+// keeps words what stays for others; it is no fault.
+func keeps(kept []string) string {
+	if more := len(kept) - maxTexts; more > 0 {
+		kept = append(slices.Clone(kept[:maxTexts]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(kept, "; ")
 }
 
 // setMonitored says whether everything could be looked at.
