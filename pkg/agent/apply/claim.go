@@ -44,26 +44,12 @@ func (c Claim) Owns(live *unstructured.Unstructured) bool {
 
 // Check returns nil when the claim may write the live object, else an error that names the owner.
 func (c Claim) Check(live *unstructured.Unstructured) error {
-	key := manifest.KeyOf(live)
-	hash := live.GetLabels()[fleet.SetHashLabel]
-	switch {
-	case hash == c.SetHash:
-		return nil
-	case hash != "" && c.Yields != nil && c.Yields(hash, key):
-		return nil
+	if hash := live.GetLabels()[fleet.SetHashLabel]; hash != "" {
+		return c.checkMarked(hash, live)
 	}
-	annotations := live.GetAnnotations()
+	key, annotations := manifest.KeyOf(live), live.GetAnnotations()
 	release, namespace := annotations[manifest.ReleaseNameAnnotation], annotations[manifest.ReleaseNamespaceAnnotation]
 	switch {
-	case hash != "" && annotations[fleet.SetIDAnnotation] == c.SetID && release == c.Release && namespace == c.ReleaseNamespace:
-		return nil // somebody has changed the label alone; an owner would have changed the rest too
-	case hash != "" && !c.isAbandoned(namespace, release):
-		return fault.New(fault.Stalled, ReasonOwnedByOther, "%s belongs to %s", key, setOwner(live))
-	case hash != "" && c.TakeOwnership:
-		return nil
-	case hash != "":
-		return fault.New(fault.Stalled, ReasonNotOwned,
-			"%s was left by %s, which is gone; set helm.takeOwnership to adopt it", key, setOwner(live))
 	case release != "" && (release != c.Release || namespace != c.ReleaseNamespace):
 		return fault.New(fault.Stalled, ReasonOwnedByOther, "%s belongs to Helm release %s/%s", key, namespace, release)
 	case release != "", annotations[fleet.SetIDAnnotation] == c.SetID, c.Recorded[key], c.TakeOwnership:
@@ -71,6 +57,23 @@ func (c Claim) Check(live *unstructured.Unstructured) error {
 	}
 	return fault.New(fault.Stalled, ReasonNotOwned,
 		"%s exists and belongs to nobody; set helm.takeOwnership to adopt it", key)
+}
+
+// checkMarked is Check for an object with a set's label.
+func (c Claim) checkMarked(hash string, live *unstructured.Unstructured) error {
+	key, annotations := manifest.KeyOf(live), live.GetAnnotations()
+	release, namespace := annotations[manifest.ReleaseNameAnnotation], annotations[manifest.ReleaseNamespaceAnnotation]
+	switch {
+	case hash == c.SetHash, c.Yields != nil && c.Yields(hash, key):
+		return nil
+	case annotations[fleet.SetIDAnnotation] == c.SetID && release == c.Release && namespace == c.ReleaseNamespace:
+		return nil // somebody has changed the label alone; an owner would have changed the rest too
+	case !c.isAbandoned(namespace, release):
+		return fault.New(fault.Stalled, ReasonOwnedByOther, "%s belongs to %s", key, setOwner(live))
+	case c.TakeOwnership:
+		return nil
+	}
+	return fault.New(fault.Stalled, ReasonNotOwned, "%s was left by %s, which is gone; set helm.takeOwnership to adopt it", key, setOwner(live))
 }
 
 func (c Claim) isAbandoned(namespace, release string) bool {

@@ -130,11 +130,8 @@ func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstruct
 	if err != nil {
 		return Result{}, err
 	}
-	if live == nil && (hasRun(desired, options.Previous) || w.memory.HasRun(options.Claim.SetHash, desired)) {
-		return Result{Action: Unchanged}, nil
-	}
 	if live == nil {
-		return w.send(ctx, resource, how, nil, options)
+		return w.create(ctx, resource, how, desired, options)
 	}
 	if err := how.check(options.Claim, live); err != nil {
 		return Result{}, err
@@ -152,6 +149,14 @@ func (w *Writer) applyObject(ctx context.Context, desired *unstructured.Unstruct
 		return Result{}, err
 	}
 	return w.send(ctx, resource, how, live, options)
+}
+
+// create writes an object that is not there, unless it has run and gone.
+func (w *Writer) create(ctx context.Context, resource dynamic.ResourceInterface, how plan, desired *unstructured.Unstructured, options Options) (Result, error) {
+	if hasRun(desired, options.Previous) || w.memory.HasRun(options.Claim.SetHash, desired) {
+		return Result{Action: Unchanged}, nil
+	}
+	return w.send(ctx, resource, how, nil, options)
 }
 
 // adapted returns what is desired with the fields of the live object that the member or an autoscaler has.
@@ -360,6 +365,11 @@ func (w *Writer) resource(object *unstructured.Unstructured, mapping *meta.RESTM
 	return w.client.Resource(mapping.Resource), nil
 }
 
+// IsUndeclared tells the refusal of a field that the kind does not have.
+func IsUndeclared(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
+}
+
 // cannotApply tells refusals of an apply that do not concern the object but the way it is sent: a list
 // that holds a key twice cannot be merged by key, and some aggregated APIs know no apply.
 func cannotApply(err error) bool {
@@ -389,7 +399,7 @@ func classify(err error) error {
 		metav1.StatusReasonRequestEntityTooLarge, metav1.StatusReasonMethodNotAllowed:
 		return fault.Wrap(fault.Stalled, string(reason), err)
 	}
-	if strings.Contains(err.Error(), "field not declared in schema") || strings.Contains(err.Error(), "failed to create typed patch object") {
+	if IsUndeclared(err) || strings.Contains(err.Error(), "failed to create typed patch object") {
 		return fault.Wrap(fault.Stalled, "Invalid", err)
 	}
 	return err

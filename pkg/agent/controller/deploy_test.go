@@ -1,6 +1,8 @@
 package controller_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
@@ -116,6 +119,30 @@ func TestOrderInsideABundle(t *testing.T) {
 	if got := ready.Status.Release; !strings.HasSuffix(got, ":1") {
 		t.Errorf("release %s: it took more than one attempt", got)
 	}
+
+	// A definition that gets a field, and the resource that uses it: the watch from before does not know the field.
+	grown := strings.Replace(definition(group), "{n: {type: integer}}", "{n: {type: integer}, lid: {type: string}}", 1)
+	next := map[string]string{
+		"aa.yaml": "apiVersion: " + group + "/v1\nkind: Jar\nmetadata: {name: first}\nspec: {n: 1, lid: red}\n",
+		"zz.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + w.target + "-late}\n---\n" + grown,
+	}
+	w.put("order", bundle{files: next})
+	ready = w.until("order", fleet.Ready)
+	if got := ready.Status.Release; !strings.HasSuffix(got, ":2") {
+		t.Errorf("release %s: it took more than one attempt", got)
+	}
+	// Nor is a change of the field hidden.
+	next["aa.yaml"] = strings.Replace(next["aa.yaml"], "red", "blue", 1)
+	w.put("order", bundle{files: next, options: fleet.BundleDeploymentOptions{CorrectDrift: &fleet.CorrectDrift{Enabled: true}}})
+	w.until("order", fleet.Ready)
+	w.kubectl("patch", "jar."+group, "first", "-n", w.target, "--type=merge", "-p", `{"spec":{"lid":"green"}}`)
+	kubetest.Eventually(t, "the new field is restored", func(ctx context.Context) error {
+		lid, err := w.member.Kubectl(ctx, nil, "get", "jar."+group, "first", "-n", w.target, "-o", "jsonpath={.spec.lid}")
+		if err == nil && lid != "blue" {
+			err = fmt.Errorf("lid %s", lid)
+		}
+		return err
+	})
 }
 
 func TestRefusesWhatBelongsToOthers(t *testing.T) {

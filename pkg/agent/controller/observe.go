@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
@@ -26,6 +28,17 @@ type observation struct {
 	pending bool
 	// unmapped means that the member does not know the kind of an object.
 	unmapped bool
+}
+
+// lookAgain is how soon a kind that the member does not know is looked for again; no event tells of it.
+const lookAgain = 5 * time.Second
+
+// again returns when to look once more, 0 for when something happens.
+func (o observation) again() time.Duration {
+	if o.unmapped {
+		return lookAgain
+	}
+	return 0
 }
 
 // observe looks at all objects of the release.
@@ -75,9 +88,33 @@ func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.U
 	}
 	seen.Live = live
 	seen.Verdict = identity.Writer.Compare(ctx, claim, desired, live, rules)
+	if seen.Verdict.State == diff.Modified && !scheme.Scheme.IsGroupRegistered(live.GroupVersionKind().Group) {
+		live, seen.Verdict = c.confirmed(ctx, seen, identity, claim, rules)
+		seen.Live = live
+	}
 	seen.Summary, seen.Ready = health.Of(live, ignore)
 	seen.Summary, seen.Ready = health.With(seen.Summary, seen.Ready, e.rules.Unmet(live))
 	return seen
+}
+
+// confirmed looks at a custom resource itself that seems to differ: a watch that is older than the present schema of
+// its kind does not show all fields. Such a watch is begun anew.
+func (c *Controller) confirmed(ctx context.Context, seen report.Sight, identity *helm.Identity, claim apply.Claim, rules diff.Rules) (*unstructured.Unstructured, diff.Verdict) {
+	fresh, err := identity.Writer.Get(ctx, seen.Desired)
+	if err != nil || fresh == nil || older(fresh, seen.Live) {
+		return seen.Live, seen.Verdict
+	}
+	if fresh.GetResourceVersion() == seen.Live.GetResourceVersion() {
+		watched, errA := diff.Digest(seen.Live)
+		present, errB := diff.Digest(fresh)
+		if errA != nil || errB != nil || watched == present {
+			return seen.Live, seen.Verdict
+		}
+		if resource, err := c.resourceOf(seen.Desired); err == nil {
+			c.watcher.Restart(resource)
+		}
+	}
+	return fresh, identity.Writer.Compare(ctx, claim, seen.Desired, fresh, rules)
 }
 
 // notListed is the reason of an Unknown verdict that passes by itself.

@@ -18,9 +18,6 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 )
 
-// lookAgain is how soon a kind that the member does not know is looked for again; no event tells of it.
-const lookAgain = 5 * time.Second
-
 // reconcile brings one bundle where its BundleDeployment wants it. It returns when to look again, 0
 // for "when something happens".
 func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration, error) {
@@ -64,10 +61,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	if isFree(deployment) && c.correct(ctx, e, deployment, seen) {
 		seen = c.observe(ctx, e, deployment)
 	}
-	if seen.unmapped {
-		later = sooner(later, lookAgain)
-	}
-	later = sooner(later, c.nextAttempt(e, deployment))
+	later = sooner(sooner(later, seen.again()), c.nextAttempt(e, deployment))
 	if seen.pending {
 		return later, nil
 	}

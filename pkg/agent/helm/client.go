@@ -44,6 +44,8 @@ type client struct {
 	known apply.Knowledge
 	// deleteDefinitions allows CustomResourceDefinitions to be deleted.
 	deleteDefinitions bool
+	// defines says that definitions of the chart's crds folder were written just now.
+	defines bool
 
 	mu       sync.Mutex
 	results  map[manifest.Key]apply.Result
@@ -126,7 +128,7 @@ func (c *client) applyAll(list, original kube.ResourceList) (*kube.Result, error
 			failures = append(failures, c.checkPhase(phase, byObject))
 			continue
 		}
-		err := c.applyPhase(phase, byObject, previous, len(defined) > 0, result)
+		err := c.applyPhase(phase, byObject, previous, c.defines || len(defined) > 0, result)
 		failures = append(failures, err)
 		kind := phase[0].GroupVersionKind().GroupKind()
 		needed := kind == manifest.CustomResourceDefinition || kind == manifest.Namespace

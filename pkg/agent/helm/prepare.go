@@ -252,7 +252,8 @@ func (c *client) applyDefinitions(root *chart.Chart) error {
 	for _, definition := range definitions {
 		manifest.Concede(definition)
 		mark(definition, c.claim)
-		_, err := c.identity.Writer.Apply(c.ctx, definition, apply.Options{Claim: c.claim})
+		written, err := c.identity.Writer.Apply(c.ctx, definition, apply.Options{Claim: c.claim})
+		c.defines = c.defines || err == nil && written.Action != apply.Unchanged
 		switch reason := fault.ReasonOf(err); {
 		case err == nil:
 			applied = append(applied, definition)

@@ -90,7 +90,15 @@ func (d *Deployer) uninstall(ctx context.Context, removal Removal) error {
 		}
 	}
 	d.member.memory.Forget(claim.SetHash)
-	if policy.KeepResources || !removal.Copies && !policy.DeleteNamespace {
+	if policy.KeepResources {
+		return nil
+	}
+	return d.cleanUp(ctx, last, removal, policy, claim)
+}
+
+// cleanUp removes what is beside a release: copies from the hub and its namespace.
+func (d *Deployer) cleanUp(ctx context.Context, last Record, removal Removal, policy Policy, claim apply.Claim) error {
+	if !removal.Copies && !policy.DeleteNamespace {
 		return nil
 	}
 	// As it was last deployed; looking for its records is the agent's own business.

@@ -29,6 +29,9 @@ var (
 	podKind = schema.GroupKind{Kind: "Pod"}
 )
 
+// newSchemaSteps of the backoff are what an API server may take to know a field that a definition has got just now.
+const newSchemaSteps = 8
+
 // freshKindBackoff spaces the attempts to write an object of a kind that is being set up: the API
 // server serves it a moment after it says so. About half a minute in all.
 var freshKindBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.6, Steps: 12}
@@ -51,9 +54,11 @@ func (c *client) waitEstablished(definitions manifest.Phase) error {
 func (c *client) applyFresh(object *unstructured.Unstructured, options apply.Options) (apply.Result, error) {
 	var result apply.Result
 	var last error
+	attempts := 0
 	err := wait.ExponentialBackoffWithContext(c.ctx, freshKindBackoff, func(ctx context.Context) (bool, error) {
 		result, last = c.identity.Writer.Apply(ctx, object, options)
-		if apierrors.IsNotFound(last) || meta.IsNoMatchError(last) {
+		attempts++
+		if apierrors.IsNotFound(last) || meta.IsNoMatchError(last) || apply.IsUndeclared(last) && attempts < newSchemaSteps {
 			return false, nil
 		}
 		return true, last

@@ -104,6 +104,19 @@ func (w *Watcher) Get(resource schema.GroupVersionResource, namespace, name stri
 	return object, true, ""
 }
 
+// Restart lists a kind anew. API servers answer watches that began before a definition was changed by its old
+// schema, without the fields that it lacks.
+func (w *Watcher) Restart(resource schema.GroupVersionResource) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old := w.kinds[resource]; old != nil && old.informer.HasSynced() {
+		old.stop()
+		fresh := w.start(resource)
+		fresh.users, fresh.idle = old.users, old.idle
+		w.kinds[resource] = fresh
+	}
+}
+
 // Kinds returns how many kinds are watched.
 func (w *Watcher) Kinds() int {
 	w.mu.Lock()
@@ -142,8 +155,8 @@ func (w *Watcher) leave(resource schema.GroupVersionResource) {
 	followed.idle = time.AfterFunc(lingers, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if followed.users == 0 && w.kinds[resource] == followed {
-			followed.stop()
+		if present := w.kinds[resource]; present != nil && present.users == 0 {
+			present.stop()
 			delete(w.kinds, resource)
 		}
 	})
