@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
+	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
@@ -88,11 +88,11 @@ func (r *running) start(ctx context.Context, cluster *kube.Cluster) (err error) 
 	if r.dir, err = os.MkdirTemp("", "fairlead-hub-"); err != nil {
 		return err
 	}
-	r.program = filepath.Join(r.dir, "fleet-controller")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", r.program, "github.com/fairlead-dev/fairlead/cmd/fleetcontroller").CombinedOutput()
+	programs, err := stack.BuildPrograms(ctx, os.Stderr)
 	if err != nil {
-		return fmt.Errorf("build fleet-controller: %w\n%s", err, out)
+		return err
 	}
+	r.program = programs.Controller
 	for _, chart := range []string{"fleet-crd", "fleet"} {
 		dir, err := charts.Dir(chart)
 		if err != nil {

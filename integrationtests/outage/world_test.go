@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
+	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
@@ -35,37 +35,23 @@ var (
 	shared   installation
 )
 
-func TestMain(m *testing.M) {
-	code := clusters.Run(m)
-	shared.remove()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(clusters.Run(m)) }
 
 // installation is what all tests of this package use: a control plane with the charts, and the program.
 type installation struct {
 	once    sync.Once
 	err     error
-	dir     string
 	program string
 	client  client.WithWatch
 	account kube.Access
 }
 
-func (i *installation) remove() {
-	if i.dir != "" {
-		_ = os.RemoveAll(i.dir)
-	}
-}
-
 func (i *installation) install(ctx context.Context, cluster *kube.Cluster) (err error) {
-	if i.dir, err = os.MkdirTemp("", "fairlead-outage-"); err != nil {
+	programs, err := stack.BuildPrograms(ctx, os.Stderr)
+	if err != nil {
 		return err
 	}
-	i.program = filepath.Join(i.dir, "fleet-controller")
-	out, err := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", i.program, "github.com/fairlead-dev/fairlead/cmd/fleetcontroller").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("build fleet-controller: %w\n%s", err, out)
-	}
+	i.program = programs.Controller
 	for _, chart := range []string{"fleet-crd", "fleet"} {
 		dir, err := charts.Dir(chart)
 		if err != nil {

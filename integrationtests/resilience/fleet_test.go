@@ -24,8 +24,11 @@ import (
 )
 
 var (
-	shared = stacktest.Share(stack.Options{})
-	git    struct {
+	// Contents are collected soon and a member that is down is missed soon, so that nobody waits for it.
+	shared = stacktest.Share(stack.Options{
+		ControllerArgs: []string{"--keep-unused-contents=10s"}, AgentArgs: []string{"--heartbeat-interval=4s"},
+	})
+	git struct {
 		once   sync.Once
 		server *gitserver.Server
 		err    error

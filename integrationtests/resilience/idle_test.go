@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -56,12 +57,10 @@ func ours(t *testing.T, cluster *kube.Cluster) []writes.Write {
 	return kept
 }
 
-// awaitNoLeftContents waits until the contents of earlier tests are collected, which takes two minutes.
+// awaitNoLeftContents waits until the contents of earlier tests are collected.
 func (w *world) awaitNoLeftContents() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
-	defer cancel()
-	err := stack.Await(ctx, "only contents in use are left", func(ctx context.Context) error {
+	kubetest.Eventually(w.t, "only contents in use are left", func(ctx context.Context) error {
 		contents := &metav1.PartialObjectMetadataList{}
 		contents.SetGroupVersionKind(fleet.GroupVersion.WithKind("ContentList"))
 		if err := w.Client.List(ctx, contents); err != nil {
@@ -82,7 +81,4 @@ func (w *world) awaitNoLeftContents() {
 		}
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }

@@ -105,7 +105,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		if err := w.Announce(t.Context(), w.repo.HTTPURL(), "master", last); err != nil {
 			t.Logf("webhook %d: %v", i, err) // the controller may be down; polling will see the commit
 		}
-		pause(t, time.Duration(random.IntN(1500))*time.Millisecond)
+		pause(t, time.Duration(random.IntN(1000))*time.Millisecond)
 		w.kill(random.IntN(1 + len(w.Members)))
 		if i == 10 {
 			if err := w.Hub.RestartAPIServer(t.Context()); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
+	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
@@ -81,10 +81,9 @@ func (r *running) start(ctx context.Context, cluster *kube.Cluster) (err error) 
 	if r.dir, err = os.MkdirTemp("", "fairlead-security-"); err != nil {
 		return err
 	}
-	path := filepath.Join(r.dir, "fleet-controller")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/fairlead-dev/fairlead/cmd/fleetcontroller").CombinedOutput()
+	programs, err := stack.BuildPrograms(ctx, os.Stderr)
 	if err != nil {
-		return fmt.Errorf("build fleet-controller: %w\n%s", err, out)
+		return err
 	}
 	values := map[string]map[string]any{"fleet": {"apiServerURL": cluster.URL(), "apiServerCA": string(cluster.CA())}}
 	for _, chart := range []string{"fleet-crd", "fleet"} {
@@ -103,7 +102,7 @@ func (r *running) start(ctx context.Context, cluster *kube.Cluster) (err error) 
 	if r.client, err = client.NewWithWatch(cluster.Admin().Config, client.Options{Scheme: r.scheme}); err != nil {
 		return err
 	}
-	return r.run(ctx, path)
+	return r.run(ctx, programs.Controller)
 }
 
 // run starts the program with the identity of its chart.

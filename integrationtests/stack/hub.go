@@ -103,7 +103,7 @@ func (s *Stack) startController(ctx context.Context) error {
 	}
 	s.WebhookURL = "http://" + webhook + "/"
 	args := []string{"--listen=" + webhook, "--cache-dir=" + filepath.Join(s.options.Dir, "cache")}
-	program, err := s.startProgram(ctx, s.Hub, controllerProgram, controllerProgram, election, append(args, s.options.ControllerArgs...)...)
+	program, err := s.startProgram(ctx, s.Hub, s.options.Programs.Controller, controllerProgram, controllerProgram, election, append(args, s.options.ControllerArgs...)...)
 	if err != nil {
 		return err
 	}
@@ -111,9 +111,9 @@ func (s *Stack) startController(ctx context.Context) error {
 	return program.WaitReady(ctx)
 }
 
-// startProgram starts a program as the service account of its name on a cluster.
-func (s *Stack) startProgram(ctx context.Context, cluster *kube.Cluster, program, name string, env []string, args ...string) (*Program, error) {
-	access, err := cluster.ServiceAccount(ctx, SystemNamespace, program)
+// startProgram starts a program as a service account of a cluster.
+func (s *Stack) startProgram(ctx context.Context, cluster *kube.Cluster, path, account, name string, env []string, args ...string) (*Program, error) {
+	access, err := cluster.ServiceAccount(ctx, SystemNamespace, account)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (s *Stack) startProgram(ctx context.Context, cluster *kube.Cluster, program
 	}
 	child, err := s.parent.Start(process.Command{
 		Name: name,
-		Path: s.options.Programs.path(program),
+		Path: path,
 		Args: append([]string{
 			"--kubeconfig=" + access.Kubeconfig,
 			"--namespace=" + SystemNamespace,

@@ -8,22 +8,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
-// The programs of a stack, by the names their folder has them under.
+// The programs of a stack, by the names that `make build` and logs have them under.
 const (
 	controllerProgram = "fleet-controller"
 	agentProgram      = "fleet-agent"
 )
 
-// programSources are their packages below the module's root.
-var programSources = map[string]string{
-	controllerProgram: "./cmd/fleetcontroller",
-	agentProgram:      "./cmd/fleetagent",
+// Programs are where fleet-controller and fleet-agent are.
+type Programs struct {
+	Controller, Agent string
 }
-
-// Programs is a folder that holds fleet-controller and fleet-agent.
-type Programs struct{ dir string }
 
 // FindPrograms returns the programs in a folder, as `make build` leaves them.
 func FindPrograms(dir string) (Programs, error) {
@@ -31,34 +29,50 @@ func FindPrograms(dir string) (Programs, error) {
 	if err != nil {
 		return Programs{}, err
 	}
-	p := Programs{dir: absolute}
-	for name := range programSources {
-		if _, err := exec.LookPath(p.path(name)); err != nil {
-			return Programs{}, fmt.Errorf("find %s: %w", name, err)
+	p := Programs{Controller: filepath.Join(absolute, controllerProgram), Agent: filepath.Join(absolute, agentProgram)}
+	for _, path := range []string{p.Controller, p.Agent} {
+		if _, err := exec.LookPath(path); err != nil {
+			return Programs{}, fmt.Errorf("find %s: %w", filepath.Base(path), err)
 		}
 	}
 	return p, nil
 }
 
 // BuildPrograms builds the programs into .demo/bin of the checkout, where a second build of the same
-// sources finds them linked. What the compiler says goes to output.
+// sources finds them linked: all tests use the same. What the compiler says goes to output.
 func BuildPrograms(ctx context.Context, output io.Writer) (Programs, error) {
 	root, err := ModuleRoot()
 	if err != nil {
 		return Programs{}, err
 	}
-	p := Programs{dir: filepath.Join(root, ".demo", "bin")}
-	for name, source := range programSources {
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", p.path(name), source)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = root, output, output
-		if err := cmd.Run(); err != nil {
-			return Programs{}, fmt.Errorf("build %s: %w", name, errors.Join(err, ctx.Err()))
-		}
+	dir := filepath.Join(root, ".demo", "bin")
+	unlock, err := lock(dir)
+	if err != nil {
+		return Programs{}, fmt.Errorf("build programs: %w", err)
 	}
-	return p, nil
+	defer unlock()
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", dir+string(filepath.Separator), "./cmd/fleetcontroller", "./cmd/fleetagent")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, output, output
+	if err := cmd.Run(); err != nil {
+		return Programs{}, fmt.Errorf("build programs: %w", errors.Join(err, ctx.Err()))
+	}
+	return Programs{Controller: filepath.Join(dir, "fleetcontroller"), Agent: filepath.Join(dir, "fleetagent")}, nil
 }
 
-func (p Programs) path(name string) string { return filepath.Join(p.dir, name) }
+// lock keeps two processes from building into one folder at a time.
+func lock(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() { _ = file.Close() }, nil
+}
 
 // ModuleRoot returns the folder of this checkout, found from the working directory upwards.
 func ModuleRoot() (string, error) {

@@ -42,6 +42,8 @@ type Options struct {
 	Nodes int
 	// ControllerArgs are given to fleet-controller beside those the stack needs.
 	ControllerArgs []string
+	// AgentArgs are given to every fleet-agent beside those.
+	AgentArgs []string
 	// Steps, when set, runs the steps of Start.
 	Steps *Steps
 	// Logf, when set, is told details.

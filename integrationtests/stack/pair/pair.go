@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -118,15 +117,14 @@ func (p *Pair) giveIdentity(t testing.TB) {
 
 func (p *Pair) startAgent(t testing.TB, args []string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "fleet-agent")
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "github.com/fairlead-dev/fairlead/cmd/fleetagent")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the agent: %v: %s", err, output)
+	programs, err := stack.BuildPrograms(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
 	}
 	parent := process.NewParent()
 	log := filepath.Join(t.TempDir(), "agent.log")
 	agent, err := parent.Start(process.Command{
-		Name: "fleet-agent", Path: program, Log: log, Dir: filepath.Dir(log),
+		Name: "fleet-agent", Path: programs.Agent, Log: log, Dir: filepath.Dir(log),
 		Args: append([]string{"--namespace=" + AgentNamespace, "--kubeconfig=" + p.Member.Admin().Kubeconfig}, args...),
 	})
 	if err != nil {

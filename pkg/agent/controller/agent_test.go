@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,7 +36,10 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
-var clusters = kubetest.Share(kubetest.Options{Members: 1})
+var (
+	clusters = kubetest.Share(kubetest.Options{Members: 1})
+	prepared sync.Once
+)
 
 func TestMain(m *testing.M) { os.Exit(clusters.Run(m)) }
 
@@ -58,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	all := clusters.Get(t)
 	w := &world{t: t, hub: all.Hub, member: all.Members[0]}
-	w.installDefinitions()
+	prepared.Do(w.prepare)
 	w.client = fleetClient(t, w.hub.Admin().Config)
 	w.toHub = func() *rest.Config { return w.hub.Admin().Config }
 	w.namespace = kubetest.Namespace(t, w.hub)
@@ -82,7 +86,8 @@ func fleetClient(t *testing.T, config *rest.Config) rest.Interface {
 	return client
 }
 
-func (w *world) installDefinitions() {
+// prepare installs the definitions on the hub and makes the agents' namespace on the member.
+func (w *world) prepare() {
 	w.t.Helper()
 	file, err := os.Open(filepath.Join("..", "..", "..", "charts", "fleet-crd", "templates", "crds.yaml"))
 	if err != nil {
@@ -95,12 +100,9 @@ func (w *world) installDefinitions() {
 	if _, err := w.hub.Kubectl(w.t.Context(), nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"); err != nil {
 		w.t.Fatal(err)
 	}
-	for _, cluster := range []*kube.Cluster{w.member} {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}}
-		_, err := cluster.Clients().CoreV1().Namespaces().Create(w.t.Context(), namespace, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			w.t.Fatal(err)
-		}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}}
+	if _, err := w.memberClients().CoreV1().Namespaces().Create(w.t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
 	}
 }
 

@@ -47,6 +47,7 @@ func TestHubAway(t *testing.T) {
 
 // What the hub wanted while the agent could not hear it is not made up for: only the newest counts, once.
 func TestOnlyTheNewestAfterAbsence(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	files := func(value string) map[string]string {
 		return map[string]string{"a.yaml": configMap("late", "a", value)}
@@ -71,6 +72,7 @@ func TestOnlyTheNewestAfterAbsence(t *testing.T) {
 
 // A list that lacks more than half of what is deployed is not believed; deployments that come back to it go on.
 func TestListsThatLackMuchRemoveNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	name := func(i int) string { return fmt.Sprintf("kept-%d", i) }
 	const all = 8

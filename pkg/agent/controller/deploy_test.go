@@ -17,6 +17,7 @@ import (
 )
 
 func TestLifeOfABundle(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.put("pantry", bundle{files: map[string]string{
 		"a.yaml": configMap("flour", "kg", "1") + "---\n" + configMap("salt", "kg", "2"),
@@ -66,6 +67,7 @@ func TestLifeOfABundle(t *testing.T) {
 }
 
 func TestHistoryIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, value := range []string{"1", "2", "3", "4"} {
 		w.put("jars", bundle{files: map[string]string{"a.yaml": configMap("jar", "n", value)}})
@@ -77,6 +79,7 @@ func TestHistoryIsBounded(t *testing.T) {
 }
 
 func TestHelmChartWithValuesAndHooks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	chart := map[string]string{
 		"Chart.yaml":             "apiVersion: v2\nname: shop\nversion: 1.0.0\n",
@@ -108,6 +111,7 @@ func TestHelmChartWithValuesAndHooks(t *testing.T) {
 
 // Definitions and their resources in one bundle, a namespace behind what lives in it.
 func TestOrderInsideABundle(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	group := strings.ReplaceAll(w.target, "-", "") + ".example.com"
 	w.put("order", bundle{files: map[string]string{
@@ -146,6 +150,7 @@ func TestOrderInsideABundle(t *testing.T) {
 }
 
 func TestRefusesWhatBelongsToOthers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.put("first", bundle{files: map[string]string{"a.yaml": configMap("shared", "from", "first")}})
 	w.until("first", fleet.Ready)
@@ -185,6 +190,7 @@ func TestRefusesWhatBelongsToOthers(t *testing.T) {
 }
 
 func TestKeepResources(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.put("kept", bundle{files: map[string]string{"a.yaml": configMap("stays", "a", "1")}, options: fleet.BundleDeploymentOptions{KeepResources: true}})
 	w.until("kept", fleet.Ready)

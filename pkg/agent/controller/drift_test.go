@@ -16,6 +16,7 @@ import (
 )
 
 func TestDriftIsSeen(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	files := map[string]string{"a.yaml": configMap("tide", "level", "1") + "---\n" + configMap("moon", "phase", "full")}
 	w.put("drift", bundle{files: files})
@@ -48,6 +49,7 @@ func TestDriftIsSeen(t *testing.T) {
 }
 
 func TestDriftIsExcepted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.put("except", bundle{
 		files: map[string]string{"a.yaml": configMap("tide", "level", "1")},
@@ -70,6 +72,7 @@ func TestDriftIsExcepted(t *testing.T) {
 }
 
 func TestDriftIsCorrected(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.put("correct", bundle{
 		files:   map[string]string{"a.yaml": configMap("tide", "level", "1") + "---\n" + configMap("moon", "phase", "full") + "---\n" + configMap("mark", "a", "1")},
@@ -108,6 +111,7 @@ func TestDriftIsCorrected(t *testing.T) {
 
 // What cannot be changed in place is an error, tried a few times; with force it is replaced.
 func TestDriftIsForced(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	files := map[string]string{"a.yaml": configMap("stone", "a", "1") + "---\n" + configMap("sand", "a", "1")}
 	corrected := func(force bool) fleet.BundleDeploymentOptions {
@@ -150,6 +154,7 @@ func TestDriftIsForced(t *testing.T) {
 
 // A correction is one write, of the object alone.
 func TestCorrectionIsOneWrite(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.put("once", bundle{
 		files:   map[string]string{"a.yaml": configMap("tide", "level", "1")},
@@ -176,6 +181,7 @@ func TestCorrectionIsOneWrite(t *testing.T) {
 }
 
 func TestNotReadyIsReported(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.put("slow", bundle{files: map[string]string{"a.yaml": `apiVersion: apps/v1
 kind: Deployment
@@ -203,6 +209,7 @@ spec:
 
 // A failed upgrade leaves what runs and its id alone, says why, and mends itself.
 func TestFailedUpgrade(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := w.put("fails", bundle{files: map[string]string{"a.yaml": configMap("good", "a", "1")}})
 	w.until("fails", fleet.Ready)
@@ -222,6 +229,7 @@ func TestFailedUpgrade(t *testing.T) {
 }
 
 func TestDependencies(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	after := func(name string) func(*fleet.BundleDeployment) {
 		return func(d *fleet.BundleDeployment) { d.Spec.DependsOn = []fleet.BundleRef{{Name: name}} }
@@ -245,6 +253,7 @@ func TestDependencies(t *testing.T) {
 }
 
 func TestPausedAndValues(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.put("still", bundle{files: map[string]string{"a.yaml": configMap("still", "a", "1")}, change: func(d *fleet.BundleDeployment) { d.Spec.Paused = true }})
 	w.put("wrong", bundle{files: map[string]string{"a.yaml": configMap("wrong", "a", "1")}, values: map[string]any{"a": "b"},
@@ -263,6 +272,7 @@ func TestPausedAndValues(t *testing.T) {
 
 // The same look again writes nothing: an idle agent is silent on both sides.
 func TestIdleWritesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, name := range []string{"one", "two", "three"} {
 		w.put(name, bundle{files: map[string]string{"a.yaml": configMap(name, "a", "1")}})
@@ -305,6 +315,7 @@ func TestIdleWritesNothing(t *testing.T) {
 
 // What went while the agent was away is removed; a list that is empty removes nothing.
 func TestRemovedWhileAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.put("leaves", bundle{files: map[string]string{"a.yaml": configMap("leaves", "a", "1")}})
 	w.put("stays", bundle{files: map[string]string{"a.yaml": configMap("stays", "a", "1")}})

@@ -50,6 +50,7 @@ func (w *world) through() *faultproxy.Proxy {
 // Whatever a hub answers that is no proof, nothing is removed from the member: not by an agent that knows its
 // deployments, and not by one that has just started; and afterwards all goes on.
 func TestHubThatCannotBeBelieved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.stop()
 	proxy := w.through()

@@ -36,6 +36,7 @@ func (w *world) volumeUID() string {
 // A bundle that gets another name is a new bundle and the end of the old one; its volume stays, whichever the agent
 // hears of first, and when it hears of both as it starts.
 func TestRenamedBundleKeepsItsVolume(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	files := map[string]string{"a.yaml": volume + "---\n" + configMap("settings", "a", "1")}
 	isApplied := func(d *fleet.BundleDeployment) bool {
@@ -76,6 +77,7 @@ func TestRenamedBundleKeepsItsVolume(t *testing.T) {
 
 // So it is when the old bundle's end comes late, after the new one was refused, and when both name one release.
 func TestRenamedLateKeepsItsVolume(t *testing.T) {
+	t.Parallel()
 	for name, release := range map[string]string{"a release each": "", "one release": "db"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -142,6 +144,7 @@ func (w *world) movesToWhoWaits(before string) {
 // An object that moves from one bundle to another in one commit is the same object afterwards, whichever
 // bundle is deployed first.
 func TestObjectMovesBetweenBundles(t *testing.T) {
+	t.Parallel()
 	for _, order := range [][]string{{"from", "to"}, {"to", "from"}} {
 		t.Run(order[0]+" first", func(t *testing.T) {
 			w := newWorld(t)

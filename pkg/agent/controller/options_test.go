@@ -20,6 +20,7 @@ import (
 // An autoscaler that the bundle knows nothing of scales its Deployment: neither drift nor undone by the
 // next deployment.
 func TestAutoscaledReplicas(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	deployment := func(label string) map[string]string {
 		return map[string]string{"a.yaml": `apiVersion: apps/v1
@@ -70,6 +71,7 @@ spec:
 }
 
 func TestCopiesFromTheHub(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	secrets := w.hub.Clients().CoreV1().Secrets(w.namespace)
 	made, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"a": []byte("1")}}, metav1.CreateOptions{})
@@ -118,6 +120,7 @@ func TestCopiesFromTheHub(t *testing.T) {
 
 // A bundle's service account is the limit of what it can do, and of what it can read.
 func TestServiceAccountIsTheLimit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	accounts := w.memberClients().CoreV1().ServiceAccounts(agentNamespace)
 	name := w.target
@@ -192,6 +195,7 @@ func TestDefaultServiceAccount(t *testing.T) {
 }
 
 func TestNamespaceOptions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	name := w.target + "-new"
 	options := fleet.BundleDeploymentOptions{
@@ -225,6 +229,7 @@ func TestNamespaceOptions(t *testing.T) {
 
 // Lists that hold a key twice cannot be applied by the server; they are merged, and are not drift.
 func TestDuplicateListKeys(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service := func(port string) map[string]string {
 		return map[string]string{"a.yaml": `apiVersion: apps/v1

@@ -11,6 +11,7 @@ import (
 // A bundle's own rules decide about readiness on top of the kind's, at once and without a new revision; one that
 // cannot be compiled is named.
 func TestReadinessRules(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	files := map[string]string{"a.yaml": configMap("ruled", "phase", "early")}
 	rule := func(expression string) fleet.BundleDeploymentOptions {
@@ -55,6 +56,7 @@ func readyMessage(deployment *fleet.BundleDeployment) string {
 
 // Why pods do not run reaches the status, and goes with the trouble.
 func TestWhyNotReady(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	deployment := func(name, labels, spec string) string {
 		return `apiVersion: apps/v1

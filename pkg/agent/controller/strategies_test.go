@@ -36,6 +36,7 @@ func (w *world) wantData(name string, want map[string]string) {
 // Objects that are only created are left as they are found; those that are only looked at are never written or
 // deleted, and are reported all the same.
 func TestCreateOnlyAndReadOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	maps := w.memberClients().CoreV1().ConfigMaps(w.target)
 	create := func(name string) {
@@ -91,6 +92,7 @@ func TestCreateOnlyAndReadOnly(t *testing.T) {
 // Fields that are left to the member keep its values, and are no drift; one that is left only until git changes
 // it follows git then. Without force, another manager's field is refused by its name.
 func TestIgnoredFields(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	options := fleet.BundleDeploymentOptions{Apply: &fleet.ApplyOptions{
 		Strategy: fleet.ApplyServerSide,

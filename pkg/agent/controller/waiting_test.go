@@ -28,6 +28,7 @@ spec:
 
 // An atomic upgrade that does not become ready goes back to what ran before; the id stays the old one's.
 func TestAtomicUpgrade(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	options := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Atomic: true, TimeoutSeconds: 20}}
 	first := w.put("atom", bundle{files: map[string]string{"a.yaml": configMap("atom", "a", "1")}, options: options})
@@ -63,6 +64,7 @@ func TestAtomicUpgrade(t *testing.T) {
 
 // What cannot be changed in place is replaced with helm.force, and refused without.
 func TestImmutableFields(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	job := func(image string) map[string]string {
 		return map[string]string{"a.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  template:\n    spec: {restartPolicy: Never, containers: [{name: a, image: " + image + "}]}\n"}

@@ -32,6 +32,7 @@ func (w *world) memberWrites() []string {
 // To create or change an object takes one request, and a revision of the release three at most; nothing is
 // refused on the way.
 func TestRequestsOfAChange(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	text := func(value string) map[string]string {
 		var objects []string
@@ -71,6 +72,7 @@ func TestRequestsOfAChange(t *testing.T) {
 // However often an object changes to and fro, its deployment's status is written at most once a second; and when
 // nothing is left to say, not at all.
 func TestStatusIsWrittenOnceASecond(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.put("flutter", bundle{files: map[string]string{"a.yaml": configMap("flag", "a", "0")}})
 	w.until("flutter", fleet.Ready)
