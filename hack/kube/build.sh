@@ -43,34 +43,54 @@ version_flags() {
   echo "-s -w -X $pkg.gitVersion=$kube_version -X $pkg.gitMajor=1 -X $pkg.gitMinor=${minor%%.*} -X $pkg.gitTreeState=clean"
 }
 
-build() { # name package
-  local name=$1 pkg=$2
-  if [ -n "$assets" ] && [ -x "$assets/$name" ]; then
-    ln -sf "$assets/$name" "$bin/$name"
-    return
+# One run of the compiler for all that is missing: while one program is linked others are compiled.
+missing=()  # packages, in the order of names
+names=()
+want() { # name package
+  if [ -n "$assets" ] && [ -x "$assets/$1" ]; then
+    ln -sf "$assets/$1" "$bin/$1"
+  elif [ ! -x "$bin/$1" ]; then
+    names+=("$1")
+    missing+=("$2")
   fi
-  [ ! -x "$bin/$name" ] || return 0
-  local start=$SECONDS
-  echo "building $name (once for this version; all of them take around ten minutes on two cores) ..." >&2
-  go build -trimpath -ldflags "$(version_flags)" -o "$bin/.$name.tmp" "$pkg" >&2 &
+}
+
+want etcd go.etcd.io/etcd/server/v3
+want kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+want kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
+want kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
+want kubectl k8s.io/kubernetes/cmd/kubectl
+want kwok sigs.k8s.io/kwok/cmd/kwok
+
+# What a build without -o calls the program of a package: the last part of its path that is no version.
+built_name() { # package
+  local name=${1##*/}
+  case $name in v[0-9]*) name=${1%/*} name=${name##*/} ;; esac
+  echo "$name"
+}
+
+build() {
+  local start=$SECONDS unfinished=$bin/.unfinished
+  echo "building ${names[*]} (once for this version; all of them take around ten minutes on two cores) ..." >&2
+  rm -rf "$unfinished"
+  mkdir "$unfinished"
+  go build -trimpath -ldflags "$(version_flags)" -o "$unfinished/" "${missing[@]}" >&2 &
   compiler=$!
   while kill -0 "$compiler" 2>/dev/null; do
     for _ in $(seq 15); do
       kill -0 "$compiler" 2>/dev/null || break
       sleep 1
     done
-    ! kill -0 "$compiler" 2>/dev/null || echo "  ... $name: $((SECONDS - start)) s" >&2
+    ! kill -0 "$compiler" 2>/dev/null || echo "  ... $((SECONDS - start)) s" >&2
   done
-  wait "$compiler" || die "go build $pkg failed"
+  wait "$compiler" || die "go build ${missing[*]} failed"
   compiler=
-  mv "$bin/.$name.tmp" "$bin/$name" # whole or not at all
-  echo "built $name in $((SECONDS - start)) s" >&2
+  for i in "${!names[@]}"; do
+    mv "$unfinished/$(built_name "${missing[$i]}")" "$bin/${names[$i]}" # whole or not at all
+  done
+  rmdir "$unfinished"
+  echo "built in $((SECONDS - start)) s" >&2
 }
 
-build etcd go.etcd.io/etcd/server/v3
-build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
-build kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
-build kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
-build kubectl k8s.io/kubernetes/cmd/kubectl
-build kwok sigs.k8s.io/kwok/cmd/kwok
+[ ${#missing[@]} -eq 0 ] || build
 echo "$bin"

@@ -140,3 +140,23 @@ func TestObserve(t *testing.T) {
 		})
 	}
 }
+
+func TestTooEarly(t *testing.T) {
+	for name, test := range map[string]struct {
+		pass outcome
+		want time.Duration
+	}{
+		"nothing":                  {outcome{planned: true}, 0},
+		"a fault":                  {outcome{err: errors.New("no")}, 0},
+		"the cache":                {outcome{err: fmt.Errorf("list: %w", errBehind)}, behindRetry},
+		"a change of the bundle":   {outcome{err: changedMeanwhile(&fleet.Bundle{})}, changedRetry},
+		"deployments just written": {outcome{planned: true, plan: target.Plan{Create: []target.Deployment{{}}}}, behindRetry},
+	} {
+		if got := test.pass.tooEarly(); got != test.want {
+			t.Errorf("%s: waits %s, want %s", name, got, test.want)
+		}
+		if err := retried(test.pass.err); test.want > 0 && err != nil {
+			t.Errorf("%s: is an error that is logged: %v", name, err)
+		}
+	}
+}
