@@ -16,5 +16,5 @@
 //
 // There is no skipping: programs that are missing are built (hack/kube/build.sh), and clusters that
 // do not start fail the test. A set of four takes about eight seconds to start on two cores and
-// one and a half gigabytes, so run packages that use it one after another (go test -p 1).
+// one and a half gigabytes: run no more than two packages that use it at a time (go test -p 2).
 package kubetest
