@@ -80,6 +80,7 @@ func (h *hub) checkSize(object client.Object) {
 // A bundle that no object can hold is stored in chunks; what somebody deletes of it comes back, and all of it
 // goes with its last user.
 func TestBigBundle(t *testing.T) {
+	t.Parallel()
 	h := getHub(t)
 	namespace := h.workspace("dev")
 	repo, first := h.repo(bigBundle(1, 3<<20))

@@ -128,6 +128,7 @@ func after(before, now []writes.Write) []writes.Write { return slices.Clone(now[
 // A Bundle that somebody deletes or edits comes back as the source has it; a folder that leaves the source
 // is pruned; the GitRepo takes everything with it.
 func TestSourceIsTheTruth(t *testing.T) {
+	t.Parallel()
 	h := getHub(t)
 	namespace := h.workspace("dev")
 	repo, first := h.repo(twoBundles())

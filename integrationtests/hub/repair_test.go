@@ -44,6 +44,7 @@ func bundleSays(texts ...string) func(*fleet.Bundle) error {
 
 // Secrets with values that somebody deletes come back: the bundle's and each deployment's.
 func TestDeletedValuesComeBack(t *testing.T) {
+	t.Parallel()
 	h := getHub(t)
 	namespace := h.workspace("dev")
 	repo, commit := h.repo(twoBundles())
@@ -224,6 +225,7 @@ func TestSecretForChartsAppears(t *testing.T) {
 
 // A Bundle that is deleted as soon as it was made comes back, although no look is due.
 func TestBundleDeletedAtOnce(t *testing.T) {
+	t.Parallel()
 	d := deployOne(t, func(s *fleet.GitRepoSpec) { s.DisablePolling = true })
 	bundle := bundleNamed(d.namespace, "app-app")
 	for range 2 {

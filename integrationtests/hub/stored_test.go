@@ -70,6 +70,7 @@ func readRecording(t *testing.T, dir string) *recording {
 // The hub stores of every recorded repository the bundles that reading the folder offline gives, byte for byte,
 // and sends them with the recorded ids to the recorded namespaces.
 func TestRecordedRepositories(t *testing.T) {
+	t.Parallel()
 	h := getHub(t)
 	cases, err := filepath.Glob(filepath.Join(recorded, "*", "case.yaml"))
 	if err != nil || len(cases) == 0 {
