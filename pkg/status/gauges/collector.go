@@ -3,10 +3,12 @@ package gauges
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -32,9 +34,26 @@ func newFamily(prefix, what string, labels, names []string) *family {
 
 // send tells the values of one object, in the order of the names.
 func (f *family) send(to chan<- prometheus.Metric, labels []string, values ...int) {
+	shared := prometheus.MakeLabelPairs(f.descs[0], labels)
 	for i, value := range values {
-		to <- prometheus.MustNewConstMetric(f.descs[i], prometheus.GaugeValue, float64(value), labels...)
+		to <- &gauge{desc: f.descs[i], labels: shared, value: float64(value)}
 	}
+}
+
+// gauge is one value. Those of an object share its labels, of which there are many more than values.
+type gauge struct {
+	desc   *prometheus.Desc
+	labels []*dto.LabelPair
+	value  float64
+}
+
+// Desc names the metric.
+func (g *gauge) Desc() *prometheus.Desc { return g.desc }
+
+// Write tells the value.
+func (g *gauge) Write(to *dto.Metric) error {
+	to.Label, to.Gauge = g.labels, &dto.Gauge{Value: &g.value}
+	return nil
 }
 
 // states are those of deployments and of everything they are rolled up into.
@@ -134,15 +153,12 @@ func (c *Collector) collectBundles(ctx context.Context, to chan<- prometheus.Met
 	for i := range list.Items {
 		bundle := &list.Items[i]
 		s := &bundle.Status.Summary
-		labels := func(state string) []string {
-			return []string{
-				bundle.Name, bundle.Namespace, bundle.Labels[fleet.CommitLabel], bundle.Labels[fleet.RepoLabel],
-				strconv.FormatInt(bundle.Generation, 10), state,
-			}
+		labels := []string{
+			bundle.Name, bundle.Namespace, bundle.Labels[fleet.CommitLabel], bundle.Labels[fleet.RepoLabel],
+			strconv.FormatInt(bundle.Generation, 10), string(status.WorstOf(s)),
 		}
-		state := string(status.WorstOf(s))
-		c.bundles.send(to, labels(state), s.DesiredReady, s.Ready, s.NotReady, s.Pending, s.OutOfSync, s.Modified, s.WaitApplied, s.ErrApplied)
-		sendState(to, c.bundleState, state, labels)
+		c.bundles.send(to, labels, s.DesiredReady, s.Ready, s.NotReady, s.Pending, s.OutOfSync, s.Modified, s.WaitApplied, s.ErrApplied)
+		sendState(to, c.bundleState, labels)
 		for _, each := range states {
 			status.Count(&all, each, status.CountOf(s, each))
 		}
@@ -173,18 +189,17 @@ func (c *Collector) collectRollouts(bundles []fleet.Bundle, to chan<- prometheus
 	}
 }
 
-// sendState tells 1 for the state that holds and 0 for the others.
-func sendState(to chan<- prometheus.Metric, desc *prometheus.Desc, current string, labels func(state string) []string) {
-	known := false
+// sendState tells 1 for the state that holds and 0 for the others. The state that holds is the last of the labels.
+func sendState(to chan<- prometheus.Metric, desc *prometheus.Desc, labels []string) {
+	shared := prometheus.MakeLabelPairs(desc, labels)
+	to <- &gauge{desc: desc, labels: shared, value: 1}
+	at := slices.IndexFunc(shared, func(pair *dto.LabelPair) bool { return pair.GetName() == "state" })
 	for _, state := range states {
-		value := 0.0
-		if string(state) == current {
-			value, known = 1, true
+		if current := labels[len(labels)-1]; string(state) != current {
+			others := slices.Clone(shared)
+			others[at] = &dto.LabelPair{Name: shared[at].Name, Value: new(string(state))}
+			to <- &gauge{desc: desc, labels: others}
 		}
-		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels(string(state))...)
-	}
-	if !known {
-		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, 1, labels(current)...)
 	}
 }
 
@@ -202,16 +217,13 @@ func (c *Collector) collectClusters(ctx context.Context, to chan<- prometheus.Me
 	for i := range list.Items {
 		cluster := &list.Items[i]
 		s, n := &cluster.Status, &cluster.Status.ResourceCounts
-		labels := func(state string) []string {
-			return []string{
-				cluster.Name, cluster.Namespace, cluster.Labels[clusterNameLabel], cluster.Labels[clusterDisplayNameLabel],
-				strconv.FormatInt(cluster.Generation, 10), state,
-			}
+		labels := []string{
+			cluster.Name, cluster.Namespace, cluster.Labels[clusterNameLabel], cluster.Labels[clusterDisplayNameLabel],
+			strconv.FormatInt(cluster.Generation, 10), cmp.Or(s.Display.State, string(status.WorstOf(&s.Summary))),
 		}
-		state := cmp.Or(s.Display.State, string(status.WorstOf(&s.Summary)))
-		c.clusters.send(to, labels(state), s.DesiredReadyGitRepos, s.ReadyGitRepos, s.DesiredReadyHelmOps, s.ReadyHelmOps,
+		c.clusters.send(to, labels, s.DesiredReadyGitRepos, s.ReadyGitRepos, s.DesiredReadyHelmOps, s.ReadyHelmOps,
 			n.DesiredReady, n.Missing, n.Modified, n.NotReady, n.Orphaned, n.Ready, n.Unknown, n.WaitApplied)
-		sendState(to, c.clusterState, state, labels)
+		sendState(to, c.clusterState, labels)
 	}
 }
 
@@ -223,12 +235,11 @@ func (c *Collector) collectGroups(ctx context.Context, to chan<- prometheus.Metr
 	for i := range list.Items {
 		group := &list.Items[i]
 		s, n := &group.Status, &group.Status.ResourceCounts
-		labels := func(state string) []string {
-			return []string{group.Name, group.Namespace, strconv.FormatInt(group.Generation, 10), state}
+		labels := []string{
+			group.Name, group.Namespace, strconv.FormatInt(group.Generation, 10), cmp.Or(s.Display.State, string(status.WorstOf(&s.Summary))),
 		}
-		state := cmp.Or(s.Display.State, string(status.WorstOf(&s.Summary)))
-		c.group.send(to, labels(state), s.ClusterCount, s.NonReadyClusterCount, s.Summary.DesiredReady, s.Summary.Ready,
+		c.group.send(to, labels, s.ClusterCount, s.NonReadyClusterCount, s.Summary.DesiredReady, s.Summary.Ready,
 			n.DesiredReady, n.Missing, n.Modified, n.NotReady, n.Orphaned, n.Ready, n.Unknown, n.WaitApplied)
-		sendState(to, c.groupState, state, labels)
+		sendState(to, c.groupState, labels)
 	}
 }
