@@ -65,7 +65,7 @@ BUNDLES  ?= 20
 .PHONY: bench-hub
 bench-hub: kube ## Measure the hub under CLUSTERS played clusters and BUNDLES bundles, into bin/bench-hub.json
 	@mkdir -p bin
-	CLUSTERS=$(CLUSTERS) BUNDLES=$(BUNDLES) BENCH_JSON='$(CURDIR)/bin/bench-hub.json' go test -run '^$$' -bench Hub -benchtime 1x -timeout 180m ./integrationtests/bench/hub
+	CLUSTERS=$(CLUSTERS) BUNDLES=$(BUNDLES) MERGE=$(MERGE) BENCH_JSON='$(CURDIR)/bin/bench-hub.json' go test -run '^$$' -bench Hub -benchtime 1x -timeout 180m ./integrationtests/bench/hub
 
 .PHONY: verify
 verify: ## Check generated files, modules, vet, lint, layers and docs

@@ -10,9 +10,11 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // A part has every field of a deployment, and nothing else, of the same type and name.
@@ -289,4 +291,78 @@ func TestMoved(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
+}
+
+// Bundles, clusters and repositories count and show the same, whether deployments are alone, merged, or on their way.
+func TestRollUpsAreTheSame(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		var objects []fleet.BundleDeployment
+		alone, merged := status.NewIndex(), status.NewIndex()
+		set := func(index *status.Index, deployment *fleet.BundleDeployment) {
+			index.Set(status.Ref{Namespace: deployment.Namespace, Name: deployment.Name}, status.Trim(deployment))
+		}
+		for cluster := range 3 {
+			var parts []*fleet.BundleDeployment
+			for i := range 5 {
+				one := reported(r, fmt.Sprintf("cluster-%d", cluster), fmt.Sprintf("app-%d", i))
+				set(alone, one)
+				if r.IntN(4) == 0 {
+					objects = append(objects, *one)
+				}
+				if len(objects) == 0 || objects[len(objects)-1].Name != one.Name || r.IntN(2) == 0 {
+					parts = append(parts, one)
+				}
+			}
+			if len(parts) > 0 {
+				object := implode("repo-merged", parts...)
+				object.Namespace = parts[0].Namespace
+				objects = append(objects, *object)
+			}
+		}
+		for _, deployment := range ExplodeAll(objects) {
+			set(merged, &deployment)
+		}
+		for cluster := range 3 {
+			name := fmt.Sprintf("cluster-%d", cluster)
+			if diff := cmp.Diff(alone.Cluster("ws", name), merged.Cluster("ws", name)); diff != "" {
+				t.Errorf("seed %d: %s (-alone +merged):\n%s", seed, name, diff)
+			}
+		}
+		for i := range 5 {
+			name := fmt.Sprintf("app-%d", i)
+			if diff := cmp.Diff(alone.Bundle("ws", name), merged.Bundle("ws", name)); diff != "" {
+				t.Errorf("seed %d: %s (-alone +merged):\n%s", seed, name, diff)
+			}
+		}
+		repo := status.Parent{Kind: status.KindGitRepo, Ref: status.Ref{Namespace: "ws", Name: "repo"}}
+		if diff := cmp.Diff(alone.Of(repo), merged.Of(repo)); diff != "" {
+			t.Errorf("seed %d: the repository (-alone +merged):\n%s", seed, diff)
+		}
+		if diff := cmp.Diff(alone.Resources(repo), merged.Resources(repo)); diff != "" {
+			t.Errorf("seed %d: the repository's objects (-alone +merged):\n%s", seed, diff)
+		}
+	}
+}
+
+// reported is a deployment in any state.
+func reported(r *rand.Rand, cluster, name string) *fleet.BundleDeployment {
+	made := deployment(r, name)
+	made.Namespace = cluster
+	made.Labels[fleet.RepoLabel] = "repo"
+	made.Labels[fleet.ClusterLabel], made.Labels[fleet.ClusterNamespaceLabel] = cluster, "ws"
+	made.Spec.DeploymentID, made.Spec.StagedDeploymentID = "s-1:1", "s-1:1"
+	if r.IntN(5) == 0 {
+		return made
+	}
+	deployed := fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionTrue}
+	if r.IntN(4) == 0 {
+		deployed.Status, deployed.Message = corev1.ConditionFalse, "refused"
+	}
+	made.Status = fleet.BundleDeploymentStatus{
+		Conditions: []fleet.Condition{deployed}, AppliedDeploymentID: "s-1:1", Ready: r.IntN(2) == 0, NonModified: r.IntN(2) == 0,
+		Resources:      []fleet.BundleDeploymentResource{{Kind: "ConfigMap", APIVersion: "v1", Namespace: "apps", Name: name}},
+		ResourceCounts: fleet.ResourceCounts{DesiredReady: 1, Ready: r.IntN(2)},
+	}
+	return made
 }

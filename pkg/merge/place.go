@@ -17,9 +17,9 @@ const Protocol = 2
 // Bounds of a merged object.
 const (
 	// DefaultMaxBytes of the parts in one object.
-	DefaultMaxBytes = 192 << 10
+	DefaultMaxBytes = 128 << 10
 	// MaxParts in one object: what an agent reports of each is bounded by its share.
-	MaxParts = 32
+	MaxParts = 24
 	// statuses is what all reports in one object may take, and leastStatus what one may always.
 	statuses    = 60 << 10
 	leastStatus = 2 << 10

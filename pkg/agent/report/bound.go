@@ -25,13 +25,12 @@ const (
 // bound cuts what does not fit and says so. Conditions are bounded when they are set, and more where the object is
 // shared with others; a budget of 0 is that of an object of its own.
 func bound(wanted *fleet.BundleDeploymentStatus, before []fleet.Condition, budget int) {
-	text, listed := maxText, maxListed
+	text := maxText
 	if budget == 0 {
 		budget = maxStatus
 	} else {
 		text = min(maxText, max(leastText, budget/shares))
-		listed = min(maxListed, max(1, budget/(shares*overhead)))
-		shorten(wanted, before, text, listed)
+		shorten(wanted, before, text, min(maxListed, max(1, budget/(shares*overhead))))
 	}
 	for _, words := range []*string{&wanted.Display.Deployed, &wanted.Display.Monitored} {
 		*words = status.Cut(*words, min(maxDisplay, 3*text))

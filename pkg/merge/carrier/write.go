@@ -92,17 +92,27 @@ func (w *Writer) writeObject(ctx context.Context, key types.NamespacedName, chan
 			c.err = apierrors.NewNotFound(fleet.GroupVersion.WithResource("bundledeployments").GroupResource(), key.Name)
 		}
 	}
-	if err == nil {
-		w.batches.noteStale(key, merge.StaleMarks(object))
+	if err != nil {
+		return
 	}
-	if err == nil && len(object.Spec.Parts) == 0 {
-		err := w.client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
-		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) { // somebody gave it a part
-			for _, c := range changes {
-				c.err = errors.Join(c.err, fmt.Errorf("delete deployment %s without parts: %w", key, err))
-			}
+	w.batches.noteStale(key, merge.StaleMarks(object))
+	if err := w.removeEmpty(ctx, object); err != nil {
+		for _, c := range changes {
+			c.err = errors.Join(c.err, err)
 		}
 	}
+}
+
+// removeEmpty deletes an object without parts, unless somebody has given it one meanwhile.
+func (w *Writer) removeEmpty(ctx context.Context, object *fleet.BundleDeployment) error {
+	if len(object.Spec.Parts) > 0 {
+		return nil
+	}
+	err := w.client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete deployment %s/%s without parts: %w", object.Namespace, object.Name, err)
+	}
+	return nil
 }
 
 func hasNew(changes []*change) bool {

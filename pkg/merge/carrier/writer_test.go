@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -143,7 +144,9 @@ func names(n int) []string {
 }
 
 // What many bundles change at the same time is one write for each change of the repository.
-func TestOneWriteForAllBundles(t *testing.T) {
+func TestOneWriteForAllBundles(t *testing.T) { synctest.Test(t, oneWriteForAllBundles) }
+
+func oneWriteForAllBundles(t *testing.T) {
 	h := newHub(t)
 	writer, ctx := New(cached{h}, h), t.Context()
 	together(t, names(10), func(name string) error { return writer.Create(ctx, deployment(name, "1"), place) })
@@ -184,7 +187,9 @@ func TestOneWriteForAllBundles(t *testing.T) {
 }
 
 // Marks find the objects of a bundle and of contents as long as they are there.
-func TestMarks(t *testing.T) {
+func TestMarks(t *testing.T) { synctest.Test(t, marks) }
+
+func marks(t *testing.T) {
 	h := newHub(t)
 	writer, ctx := New(cached{h}, h), t.Context()
 	any := func(labels client.MatchingLabels, mark string) bool {
@@ -225,7 +230,9 @@ func TestMarks(t *testing.T) {
 
 // Deployments move into and out of merged objects without ever being in none, and stay in the first until the
 // agent has reported in the second.
-func TestMove(t *testing.T) {
+func TestMove(t *testing.T) { synctest.Test(t, move) }
+
+func move(t *testing.T) {
 	h := newHub(t)
 	writer, ctx := New(cached{h}, h), t.Context()
 	report := func() {
@@ -319,7 +326,9 @@ func TestChangesOnTheWay(t *testing.T) {
 }
 
 // Nothing of what is there moves when something is added, and no object is fuller than allowed.
-func TestSplitting(t *testing.T) {
+func TestSplitting(t *testing.T) { synctest.Test(t, splitting) }
+
+func splitting(t *testing.T) {
 	h := newHub(t)
 	writer, ctx := New(cached{h}, h), t.Context()
 	small := &merge.Place{Workspace: "ws", Repo: "repo", MaxBytes: 1500}
@@ -370,7 +379,9 @@ func TestNamesAreTakenOnce(t *testing.T) {
 }
 
 // Two replicas and many bundles change parts of the same objects at random, and no part is lost.
-func TestNoPartIsLost(t *testing.T) {
+func TestNoPartIsLost(t *testing.T) { synctest.Test(t, noPartIsLost) }
+
+func noPartIsLost(t *testing.T) {
 	h := newHub(t)
 	writers := []*Writer{New(cached{h}, h), New(cached{h}, h)}
 	all := names(12)

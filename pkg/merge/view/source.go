@@ -174,15 +174,26 @@ func (s *Source) events(event watch.Event) []watch.Event {
 	case s.version != "":
 		s.version = object.ResourceVersion
 	}
+	events := s.change(object, event.Type == watch.Deleted)
+	if len(events) == 0 {
+		// The informer must hear of the version all the same.
+		empty := &fleet.BundleDeployment{}
+		empty.ResourceVersion = object.ResourceVersion
+		events = append(events, watch.Event{Type: watch.Bookmark, Object: empty})
+	}
+	return events
+}
+
+// change notes what an object carries now, or that it is gone, and returns what that is for the deployments.
+func (s *Source) change(object *fleet.BundleDeployment, gone bool) []watch.Event {
 	carrier, carried := s.exploded(object)
-	if event.Type == watch.Deleted {
+	if gone {
 		carried = nil
 	}
-	before := s.shown
-	keys := before.keysOf(carrier, carried)
+	keys := s.shown.keysOf(carrier, carried)
 	was := make([]*fleet.BundleDeployment, len(keys))
 	for i, k := range keys {
-		was[i] = before.get(k)
+		was[i] = s.shown.get(k)
 	}
 	s.shown.set(carrier, carried)
 	var events []watch.Event
@@ -191,20 +202,12 @@ func (s *Source) events(event watch.Event) []watch.Event {
 		switch {
 		case now == nil && was[i] == nil:
 		case now == nil:
-			gone := *was[i]
-			gone.ResourceVersion = object.ResourceVersion
-			events = append(events, watch.Event{Type: watch.Deleted, Object: &gone})
+			events = append(events, watch.Event{Type: watch.Deleted, Object: at(was[i], object.ResourceVersion)})
 		case was[i] == nil:
 			events = append(events, watch.Event{Type: watch.Added, Object: at(now, object.ResourceVersion)})
 		default:
 			events = append(events, watch.Event{Type: watch.Modified, Object: at(now, object.ResourceVersion)})
 		}
-	}
-	if len(events) == 0 {
-		// The informer must hear of the version all the same.
-		empty := &fleet.BundleDeployment{}
-		empty.ResourceVersion = object.ResourceVersion
-		events = append(events, watch.Event{Type: watch.Bookmark, Object: empty})
 	}
 	return events
 }

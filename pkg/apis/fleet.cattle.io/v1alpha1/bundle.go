@@ -125,7 +125,7 @@ type MergeOptions struct {
 	// +kubebuilder:validation:Enum=PerPath;PerRepo
 	// +optional
 	Mode MergeMode `json:"mode,omitempty"`
-	// MaxBytes of options in one object, beyond which there are several; 196608 unless set.
+	// MaxBytes of options in one object, beyond which there are several; 131072 unless set.
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=524288
 	// +optional
