@@ -84,7 +84,7 @@ func (b *builder) base(dir string, own, shipped map[string]bool) (string, error)
 	if !b.tree.IsDir(full) || kustomization.Find(b.tree, full) == "" {
 		return "", fault.New(fault.Stalled, kustomization.ReasonInvalid, "%s: kustomize.dir %s holds no kustomization.yaml", b.specFile, dir)
 	}
-	needed, err := kustomization.Closure(b.tree, full)
+	needed, err := b.closures.Of(full)
 	if err != nil {
 		return "", err
 	}

@@ -45,7 +45,9 @@ type builder struct {
 	warnings []Warning
 
 	specFile string
-	spec     *fleetyaml.File
+	specSize int
+	// spec is nil until it is read.
+	spec *fleetyaml.File
 	// valuesFiles were merged into the values and are not shipped; relative to the bundle.
 	valuesFiles map[string]bool
 	files       []file
@@ -56,11 +58,10 @@ type builder struct {
 }
 
 func (b *builder) build(ctx context.Context) (*Bundle, error) {
-	if err := b.readSpec(); err != nil {
-		return nil, err
-	}
-	if b.spec.Name != "" {
-		b.name = b.spec.Name
+	if b.spec == nil {
+		if err := b.readSpec(); err != nil {
+			return nil, err
+		}
 	}
 	if len(b.spec.ImageScans) > 0 && !b.req.ImageScans {
 		return nil, fault.New(fault.Stalled, ReasonImageScans, "%s: imageScans are used and image scanning is switched off", b.specFile)
@@ -94,7 +95,10 @@ func (b *builder) build(ctx context.Context) (*Bundle, error) {
 		return nil, err
 	}
 	made.Values = values
-	return made, b.checkSizes(made)
+	if err := b.checkSizes(made); err != nil {
+		return nil, err
+	}
+	return made, nil
 }
 
 // checkSizes refuses what would be too large for the objects that hold it, and says what is.
@@ -155,10 +159,14 @@ func (b *builder) readSpec() error {
 	}
 	spec, warnings, err := fleetyaml.Parse(data, b.specFile)
 	b.warnings = append(b.warnings, warnings...)
-	if err == nil {
-		b.spec = spec
+	if err != nil {
+		return err
 	}
-	return err
+	b.spec, b.specSize = spec, len(data)
+	if spec.Name != "" {
+		b.name = spec.Name
+	}
+	return nil
 }
 
 func (b *builder) warn(file, format string, args ...any) {

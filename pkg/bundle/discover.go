@@ -22,8 +22,8 @@ type candidate struct {
 	options string
 	// siblings are all files of options that are used with dir.
 	siblings []string
-	// from is the requested path that led here.
-	from string
+	// from are the requested paths that led here.
+	from []string
 }
 
 func (r *reader) candidates() ([]candidate, error) {
@@ -31,7 +31,7 @@ func (r *reader) candidates() ([]candidate, error) {
 		return r.listed(r.req.Bundles)
 	}
 	var out []candidate
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	for _, entry := range r.paths() {
 		dirs, err := r.tree.Dirs(entry)
 		if err != nil {
@@ -43,13 +43,13 @@ func (r *reader) candidates() ([]candidate, error) {
 				return nil, err
 			}
 			for _, one := range found {
-				// Two paths may lead to one folder: it is one bundle, and both paths matched.
-				if seen[one] {
-					r.matched[entry] = true
+				// Two paths may lead to one folder: it is one bundle.
+				if at, twice := seen[one]; twice {
+					out[at].from = append(out[at].from, entry)
 					continue
 				}
-				seen[one] = true
-				out = append(out, candidate{dir: one, from: entry})
+				seen[one] = len(out)
+				out = append(out, candidate{dir: one, from: []string{entry}})
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (r *reader) listed(entries []fleet.BundlePath) ([]candidate, error) {
 			}
 			siblings[base] = append(siblings[base], options)
 		}
-		out = append(out, candidate{dir: base, options: options, from: entry.Base})
+		out = append(out, candidate{dir: base, options: options, from: []string{entry.Base}})
 	}
 	for i := range out {
 		out[i].siblings = siblings[out[i].dir]

@@ -5,20 +5,62 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/kustomization"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
-// Read makes the Bundles of a tree. With a result, an error joins Result.Failed: the bundles in the
-// result are whole. Without a result, nothing could be made. Charts may be nil; bundles that need it fail.
+// Read makes the Bundles of a tree and returns them all. With a result, an error joins Result.Failed: the
+// bundles in the result are whole. Without a result, nothing could be made. Charts may be nil; bundles that
+// need it fail.
 func Read(ctx context.Context, files fs.FS, req Request, charts Charts) (*Result, error) {
-	r := &reader{tree: tree.New(files), req: req, charts: charts, result: &Result{}, matched: map[string]bool{}}
+	reading, err := Open(ctx, files, req, charts)
+	if err != nil {
+		return nil, err
+	}
+	var all []Bundle
+	result, err := reading.Each(ctx, func(made Bundle) error {
+		all = append(all, made)
+		return nil
+	})
+	if result != nil {
+		result.Bundles = all
+	}
+	return result, err
+}
+
+// Reading is a tree whose bundles are made one at a time, so that no more than one needs to be in memory.
+// It is for one goroutine.
+type Reading struct {
+	*reader
+	entries []*entry
+}
+
+// entry is a folder that should be a bundle, and what became of it.
+type entry struct {
+	candidate
+	name string
+	// builder has read the options; nil when they are large or used up, and are read anew.
+	builder  *builder
+	warnings []Warning
+	made     bool
+	err      error
+}
+
+// keptOptions is the size of files of options, in bytes, up to which they are kept from one look to the next.
+const keptOptions = 64 << 10
+
+// Open finds the bundles of a tree and reads their options.
+func Open(ctx context.Context, files fs.FS, req Request, charts Charts) (*Reading, error) {
+	r := &Reading{reader: &reader{tree: tree.New(files), req: req, charts: charts}}
+	r.closures = kustomization.NewClosures(r.tree)
 	candidates, err := r.candidates()
 	if err != nil {
 		return nil, fmt.Errorf("search %s for bundles: %w", r.places(), err)
@@ -27,45 +69,145 @@ func Read(ctx context.Context, files fs.FS, req Request, charts Charts) (*Result
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("read %s: %w", candidate.dir, err)
 		}
-		if r.add(ctx, candidate) {
-			r.matched[candidate.from] = true
+		b := r.builder(candidate)
+		found := &entry{candidate: candidate}
+		if found.err = b.readSpec(); found.err == nil && b.specSize <= keptOptions {
+			found.builder = b
+		}
+		found.name, found.warnings = b.name, b.warnings
+		r.entries = append(r.entries, found)
+	}
+	return r, nil
+}
+
+// Each makes the Bundles in the order of their names and hands them on; an error of take ends it. The result
+// is as that of Read, without the Bundles.
+func (r *Reading) Each(ctx context.Context, take func(Bundle) error) (*Result, error) {
+	result := &Result{}
+	named := map[string][]*entry{}
+	for _, e := range r.entries {
+		if e.err == nil {
+			named[e.name] = append(named[e.name], e)
 		}
 	}
-	r.rejectDuplicates()
-	if len(req.Bundles) == 0 {
-		r.unmatched()
+	taken := 0
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		made, err := r.only(ctx, named[name])
+		if err != nil {
+			return nil, err
+		}
+		if made == nil {
+			continue
+		}
+		if err := take(*made); err != nil {
+			return nil, err
+		}
+		taken++
 	}
-	result := r.result
-	if len(result.Bundles) == 0 && len(result.Failed) == 0 {
-		return nil, r.noBundles(candidates)
+	r.report(result)
+	if taken == 0 && len(result.Failed) == 0 {
+		return nil, r.noBundles()
 	}
-	slices.SortFunc(result.Bundles, func(a, b Bundle) int { return strings.Compare(a.Object.Name, b.Object.Name) })
 	return result, result.Err()
 }
 
+// only makes the bundle of a name. When several have it none is right: all of them are failures.
+func (r *Reading) only(ctx context.Context, entries []*entry) (*Bundle, error) {
+	var made *Bundle
+	var sources []string
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("read %s: %w", e.dir, err)
+		}
+		one := r.make(ctx, e)
+		if one == nil {
+			continue
+		}
+		sources = append(sources, one.source())
+		if made = one; len(sources) > 1 {
+			made = nil
+		}
+	}
+	if len(sources) < 2 {
+		return made, nil
+	}
+	for _, e := range entries {
+		if e.made {
+			e.err = fault.New(fault.Stalled, ReasonDuplicateName, "the name %q is given to %s; a name must be unique", e.name, strings.Join(sources, " and "))
+		}
+	}
+	return nil, nil
+}
+
+// make makes the bundle of a folder and notes what became of it.
+func (r *Reading) make(ctx context.Context, e *entry) *Bundle {
+	b := e.builder
+	e.builder = nil // a bundle is made of its options, which are others then
+	if b == nil {
+		b = r.builder(e.candidate)
+	}
+	made, err := b.build(ctx)
+	e.warnings, e.err, e.made = b.warnings, err, err == nil
+	return made
+}
+
+// Again makes the bundle of a name once more.
+func (r *Reading) Again(ctx context.Context, name string) (*Bundle, error) {
+	for _, e := range r.entries {
+		if e.name == name && e.made && e.err == nil {
+			return r.builder(e.candidate).build(ctx)
+		}
+	}
+	return nil, fmt.Errorf("read bundle %s: there is none of this name", name)
+}
+
+// report puts into the result what is to be said, in the order of the folders.
+func (r *Reading) report(result *Result) {
+	matched := map[string]bool{}
+	var twice []Failure
+	for _, e := range r.entries {
+		result.Warnings = append(result.Warnings, e.warnings...)
+		failure := Failure{Dir: e.dir, BundleName: e.name, Err: e.err}
+		switch {
+		case errors.Is(e.err, errEmpty):
+			result.Warnings = append(result.Warnings, Warning{File: e.dir, Message: "the folder has no files to deploy and gives no bundle"})
+			continue
+		case e.err != nil && e.made:
+			twice = append(twice, failure)
+		case e.err != nil:
+			result.Failed = append(result.Failed, failure)
+		}
+		for _, from := range e.from {
+			matched[from] = true
+		}
+	}
+	result.Failed = append(result.Failed, twice...)
+	if len(r.req.Bundles) == 0 {
+		r.unmatched(result, matched)
+	}
+}
+
 // noBundles says what is missing: folders that could be bundles have nothing to deploy, or there are none.
-func (r *reader) noBundles(candidates []candidate) error {
-	if len(candidates) == 0 {
+func (r *Reading) noBundles() error {
+	if len(r.entries) == 0 {
 		return fault.New(fault.Stalled, ReasonNoBundles, "no bundle in %s: a bundle is a folder with fleet.yaml, or with YAML files below a path", r.places())
 	}
 	const shown = 5
 	var empty []string
-	for _, c := range candidates[:min(shown, len(candidates))] {
-		empty = append(empty, c.dir)
+	for _, e := range r.entries[:min(shown, len(r.entries))] {
+		empty = append(empty, e.dir)
 	}
-	if more := len(candidates) - shown; more > 0 {
+	if more := len(r.entries) - shown; more > 0 {
 		empty = append(empty, fmt.Sprintf("%d more", more))
 	}
 	return fault.New(fault.Stalled, ReasonNoBundles, "no bundle in %s: there are no files to deploy in %s, or .fleetignore leaves all of them out", r.places(), strings.Join(empty, ", "))
 }
 
 type reader struct {
-	tree   *tree.Tree
-	req    Request
-	charts Charts
-	result *Result
-	// matched are the requested paths that led to a bundle.
-	matched map[string]bool
+	tree     *tree.Tree
+	req      Request
+	charts   Charts
+	closures *kustomization.Closures
 }
 
 // places names what was searched, for messages.
@@ -87,43 +229,14 @@ func (r *reader) paths() []string {
 	return r.req.Paths
 }
 
-// add makes one bundle and puts it, or its failure, in the result. It says whether there was one.
-func (r *reader) add(ctx context.Context, c candidate) bool {
+// builder returns the builder of a folder, which has read nothing yet.
+func (r *reader) builder(c candidate) *builder {
 	options := c.options
 	if r.req.NameByFolder {
 		options = ""
 	}
-	b := &builder{reader: r, candidate: c, name: names.Bundle(r.req.Name, c.dir, options),
+	return &builder{reader: r, candidate: c, name: names.Bundle(r.req.Name, c.dir, options),
 		packed: map[string]fleet.BundleResource{}, sizes: map[string]int{}}
-	made, err := b.build(ctx)
-	r.result.Warnings = append(r.result.Warnings, b.warnings...)
-	switch {
-	case errors.Is(err, errEmpty):
-		r.result.Warnings = append(r.result.Warnings, Warning{File: c.dir, Message: "the folder has no files to deploy and gives no bundle"})
-		return false
-	case err != nil:
-		r.result.Failed = append(r.result.Failed, Failure{Dir: c.dir, BundleName: b.name, Err: err})
-	default:
-		r.result.Bundles = append(r.result.Bundles, *made)
-	}
-	return true
-}
-
-// rejectDuplicates moves all bundles that share a name to the failures: there is no right one among them.
-func (r *reader) rejectDuplicates() {
-	dirs := map[string][]string{}
-	for _, b := range r.result.Bundles {
-		dirs[b.Object.Name] = append(dirs[b.Object.Name], b.source())
-	}
-	r.result.Bundles = slices.DeleteFunc(r.result.Bundles, func(b Bundle) bool {
-		name := b.Object.Name
-		if len(dirs[name]) < 2 {
-			return false
-		}
-		err := fault.New(fault.Stalled, ReasonDuplicateName, "the name %q is given to %s; a name must be unique", name, strings.Join(dirs[name], " and "))
-		r.result.Failed = append(r.result.Failed, Failure{Dir: b.Dir, BundleName: name, Err: err})
-		return true
-	})
 }
 
 // source is the file or folder that a bundle is made from.
@@ -134,13 +247,13 @@ func (b Bundle) source() string {
 	return b.Dir
 }
 
-func (r *reader) unmatched() {
+func (r *reader) unmatched(result *Result, matched map[string]bool) {
 	for _, entry := range r.paths() {
-		if r.matched[entry] || slices.Contains(r.result.UnmatchedPaths, entry) {
+		if matched[entry] || slices.Contains(result.UnmatchedPaths, entry) {
 			continue
 		}
-		r.result.UnmatchedPaths = append(r.result.UnmatchedPaths, entry)
-		r.result.Warnings = append(r.result.Warnings, Warning{File: entry, Message: "the path matches nothing that is a bundle; nothing is removed while that is so"})
+		result.UnmatchedPaths = append(result.UnmatchedPaths, entry)
+		result.Warnings = append(result.Warnings, Warning{File: entry, Message: "the path matches nothing that is a bundle; nothing is removed while that is so"})
 	}
 }
 

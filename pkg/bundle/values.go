@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
 )
 
 // rootValues is the key of the bundle's own values in their Secret.
@@ -83,23 +81,6 @@ func (b *builder) readValues(name string) (map[string]any, error) {
 		return nil, fault.New(fault.Stalled, ReasonValuesFile, "%s: %w", full, err)
 	}
 	b.valuesFiles[path.Clean(name)] = true
-	return values, nil
-}
-
-// parseValues reads a values file; an empty one has no values.
-func parseValues(data []byte) (map[string]any, error) {
-	var content any
-	if err := yaml.Unmarshal(data, &content); err != nil {
-		if strings.Contains(err.Error(), "invalid map key") {
-			// The reader's message shows how it stores mappings, which helps nobody.
-			return nil, errors.New("not YAML: a mapping is used as a key; quote texts that start with a brace, and note that values files are no templates of Helm's")
-		}
-		return nil, fmt.Errorf("not YAML: %s", strings.TrimPrefix(err.Error(), "error converting YAML to JSON: yaml: "))
-	}
-	values, isMapping := content.(map[string]any)
-	if !isMapping && content != nil {
-		return nil, errors.New("want a mapping of values, got a list or a single value")
-	}
 	return values, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/names"
@@ -30,12 +31,84 @@ type Stored struct {
 
 // Store returns the canonical form of the manifest.
 func (m Manifest) Store() (Stored, error) {
-	data, err := line(m)
-	if err != nil {
-		return Stored{}, fmt.Errorf("encode manifest: %w", err)
+	const perFile = 128
+	size := perFile
+	for _, resource := range m.Resources {
+		size += perFile + len(resource.Name) + len(resource.Content)
 	}
-	digest := sum(data)
-	return Stored{ID: names.Content(digest), Digest: digest, JSON: data}, nil
+	var data bytes.Buffer
+	data.Grow(size) // what is longer than that has no large files in it
+	if err := m.write(&data); err != nil {
+		return Stored{}, err
+	}
+	digest := sum(data.Bytes())
+	return Stored{ID: names.Content(digest), Digest: digest, JSON: data.Bytes()}, nil
+}
+
+// Name returns what Store does, without the JSON.
+func (m Manifest) Name() (Stored, error) {
+	hash := sha256.New()
+	if err := m.write(hash); err != nil {
+		return Stored{}, err
+	}
+	digest := hex.EncodeToString(hash.Sum(nil))
+	return Stored{ID: names.Content(digest), Digest: digest}, nil
+}
+
+// write writes what line returns, file by file and without a copy of compressed ones.
+func (m Manifest) write(to io.Writer) error {
+	if len(m.Resources) == 0 {
+		_, err := io.WriteString(to, "{}\n")
+		return err
+	}
+	between := `{"resources":[`
+	for _, resource := range m.Resources {
+		if _, err := io.WriteString(to, between); err != nil {
+			return err
+		}
+		if err := writeResource(to, resource); err != nil {
+			return fmt.Errorf("encode %s: %w", resource.Name, err)
+		}
+		between = ","
+	}
+	_, err := io.WriteString(to, "]}\n")
+	return err
+}
+
+// stem stands for a text that JSON writes as it is.
+const stem = "H4sI"
+
+func writeResource(to io.Writer, resource fleet.BundleResource) error {
+	text := resource.Content
+	plain := strings.HasPrefix(text, stem) && isBase64(text)
+	if plain {
+		resource.Content = stem
+	}
+	data, err := json.Marshal(resource)
+	if err != nil {
+		return err
+	}
+	before, after, found := bytes.Cut(data, []byte(`"content":"`+stem))
+	if !plain || !found {
+		_, err = to.Write(data)
+		return err
+	}
+	for _, piece := range []string{string(before), `"content":"`, text, string(after)} {
+		if _, err := io.WriteString(to, piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isBase64(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '/' || c > '9') && c != '+' && c != '=' {
+			return false
+		}
+	}
+	return true
 }
 
 // DeploymentID returns "<manifest id>:<digest of the options>". What does not change the objects on
@@ -90,16 +163,39 @@ func sum(data []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-func pack(data []byte) ([]byte, error) {
-	var buffer bytes.Buffer
-	writer := gzip.NewWriter(&buffer)
+// pack compresses data into pieces, all of them but the last of one size.
+func pack(data []byte, size int) ([][]byte, error) {
+	pieces := &chunkWriter{size: size}
+	writer := gzip.NewWriter(pieces)
 	if _, err := writer.Write(data); err != nil {
 		return nil, err
 	}
 	if err := writer.Close(); err != nil {
 		return nil, err
 	}
-	return buffer.Bytes(), nil
+	return pieces.full, nil
+}
+
+// chunkWriter keeps what is written in pieces.
+type chunkWriter struct {
+	size int
+	full [][]byte
+}
+
+// Write implements io.Writer.
+func (w *chunkWriter) Write(data []byte) (int, error) {
+	written := len(data)
+	for len(data) > 0 {
+		last := len(w.full) - 1
+		if last < 0 || len(w.full[last]) == w.size {
+			w.full = append(w.full, nil)
+			continue
+		}
+		n := min(len(data), w.size-len(w.full[last]))
+		w.full[last] = append(w.full[last], data[:n]...)
+		data = data[n:]
+	}
+	return written, nil
 }
 
 func unpack(data []byte, limit int64) ([]byte, error) {

@@ -2,6 +2,7 @@ package content
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -113,11 +114,11 @@ func TestEncode(t *testing.T) {
 }
 
 func TestDecodeRefuses(t *testing.T) {
-	bomb, err := pack(make([]byte, MaxFile+1))
+	pieces, err := pack(make([]byte, MaxFile+1), MaxFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unpack(bomb, MaxFile); !errors.Is(err, ErrTooLarge) {
+	if _, err := unpack(pieces[0], MaxFile); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("unpacking a bomb: %v, want ErrTooLarge", err)
 	}
 	for name, resource := range map[string]fleet.BundleResource{
@@ -193,5 +194,30 @@ func TestWhatMovesAnID(t *testing.T) {
 	}
 	if len(withRules.ManifestConfigs[0].ConditionRules) != 1 {
 		t.Error("the options were changed")
+	}
+}
+
+// The manifest's JSON is written file by file, and is what encoding/json makes of it.
+func TestStoreIsJSON(t *testing.T) {
+	packed, err := Encode("a", bytes.Repeat([]byte("text "), 1000), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, resources := range [][]fleet.BundleResource{
+		nil, {}, {{}}, {{Name: "a", Content: "<b> & \u2028 \x00 \xff\n"}}, {packed}, {packed, {Name: `"content":"H4sI`, Content: "H4sIabc", Encoding: EncodingGzip}, packed},
+		{{Name: "H4sI", Content: "H4sI<"}, {Content: "H4sI"}, {Name: "x", Encoding: EncodingGzip}},
+	} {
+		want, err := json.Marshal(Manifest{Resources: resources})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Manifest{Resources: resources}.Store()
+		if err != nil || string(got.JSON) != string(want)+"\n" {
+			t.Errorf("got %s, %v, want %s", got.JSON, err, want)
+		}
+		named, err := Manifest{Resources: resources}.Name()
+		if err != nil || named.ID != got.ID || named.Digest != got.Digest {
+			t.Errorf("named %v, %v, want %s", named, err, got.ID)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,18 +33,18 @@ type Objects struct {
 
 // Objects returns the Contents that hold the manifest on the hub, none larger than MaxObject.
 func (s Stored) Objects() (Objects, error) {
-	packed, err := pack(s.JSON)
+	packed, err := pack(s.JSON, maxPacked)
 	if err != nil {
 		return Objects{}, fmt.Errorf("compress content %s: %w", s.ID, err)
 	}
 	head := &fleet.Content{SHA256Sum: s.Digest}
 	head.Name = s.ID
-	if len(packed) <= maxPacked {
-		head.Content = packed
+	if len(packed) == 1 {
+		head.Content = packed[0]
 		return Objects{Head: head}, nil
 	}
 	objects := Objects{Head: head}
-	for data := range slices.Chunk(packed, maxPacked) {
+	for _, data := range packed {
 		digest := sum(data)
 		chunk := &fleet.Content{Content: data, SHA256Sum: digest}
 		chunk.Name = chunkName(s.ID, digest)

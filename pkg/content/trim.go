@@ -28,10 +28,19 @@ func Summarize(spec fleet.BundleSpec) (Summary, error) {
 	stored := Stored{ID: spec.ContentsID}
 	if spec.ContentsID == "" {
 		var err error
-		if stored, err = (Manifest{Resources: spec.Resources}).Store(); err != nil {
+		if stored, err = (Manifest{Resources: spec.Resources}).Name(); err != nil {
 			return Summary{}, err
 		}
 	}
+	return summarize(spec, stored)
+}
+
+// With returns the summary of a spec that has the same files and may lack them here.
+func (s Summary) With(spec fleet.BundleSpec) (Summary, error) {
+	return summarize(spec, Stored{ID: s.ManifestID, Digest: s.Digest})
+}
+
+func summarize(spec fleet.BundleSpec, stored Stored) (Summary, error) {
 	// What the API server fills in must not look like a change.
 	if spec.TargetCustomizationMode == "" {
 		spec.TargetCustomizationMode = fleet.FirstMatch

@@ -2,7 +2,6 @@ package kustomization
 
 import (
 	"fmt"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -43,52 +42,64 @@ func Find(files Files, dir string) string {
 	return ""
 }
 
-// Closure returns the path of every file a build of dir reads, sorted. Errors are of class Stalled and
-// name the kustomization file and the reference.
-func Closure(files Files, dir string) ([]string, error) {
-	c := &closure{files: files, dirs: map[string]bool{}, open: map[string]bool{}, found: map[string]bool{}}
-	if err := c.folder(path.Clean(dir), ""); err != nil {
-		return nil, err
-	}
-	return slices.Sorted(maps.Keys(c.found)), nil
-}
-
-type closure struct {
+// Closures finds what builds read. It remembers what it found, since many builds share a base: make one for
+// every read of a repository.
+type Closures struct {
 	files Files
-	dirs  map[string]bool
-	// open are the folders on the way to the one that is being read.
-	open  map[string]bool
-	found map[string]bool
+	found map[string][]string
 }
 
-func (c *closure) folder(dir, from string) error {
+// NewClosures returns Closures of a repository that does not change.
+func NewClosures(files Files) *Closures {
+	return &Closures{files: files, found: map[string][]string{}}
+}
+
+// Of returns the path of every file a build of dir reads, sorted. Errors are of class Stalled and
+// name the kustomization file and the reference.
+func (c *Closures) Of(dir string) ([]string, error) {
+	return (&closure{Closures: c, open: map[string]bool{}}).folder(path.Clean(dir), "")
+}
+
+// closure is one walk.
+type closure struct {
+	*Closures
+	// open are the folders on the way to the one that is being read.
+	open map[string]bool
+}
+
+func (c *closure) folder(dir, from string) ([]string, error) {
 	if c.open[dir] {
-		return invalid(from, "refers to %s, which refers back to it", dir)
+		return nil, invalid(from, "refers to %s, which refers back to it", dir)
 	}
-	if c.dirs[dir] {
-		return nil
+	if known, ok := c.found[dir]; ok {
+		return known, nil
 	}
-	c.dirs[dir], c.open[dir] = true, true
+	c.open[dir] = true
 	defer delete(c.open, dir)
 	file := Find(c.files, dir)
 	if file == "" {
-		return invalid(from, "%s holds no kustomization.yaml", dir)
+		return nil, invalid(from, "%s holds no kustomization.yaml", dir)
 	}
 	data, err := c.files.ReadFile(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var build types.Kustomization
 	if err := yaml.Unmarshal(data, &build); err != nil {
-		return invalid(file, "does not parse: %v", err)
+		return nil, invalid(file, "does not parse: %v", err)
 	}
-	c.found[file] = true
+	found := []string{file}
 	for _, reference := range references(&build) {
-		if err := c.follow(dir, file, reference); err != nil {
-			return err
+		more, err := c.follow(dir, file, reference)
+		if err != nil {
+			return nil, err
 		}
+		found = append(found, more...)
 	}
-	return nil
+	slices.Sort(found)
+	found = slices.Compact(found)
+	c.found[dir] = found
+	return found, nil
 }
 
 // reference is a path in a kustomization file and what it may be.
@@ -145,29 +156,29 @@ func sources(pairs types.KvPairSources) []string {
 	return paths
 }
 
-func (c *closure) follow(dir, from string, ref reference) error {
+// follow returns the files that a reference stands for.
+func (c *closure) follow(dir, from string, ref reference) ([]string, error) {
 	if ref.inline && strings.ContainsAny(ref.path, "\n{") {
-		return nil
+		return nil, nil
 	}
 	if path.IsAbs(ref.path) {
-		return outside(from, ref.path)
+		return nil, outside(from, ref.path)
 	}
 	full := path.Join(dir, ref.path)
 	leaves := full == ".." || strings.HasPrefix(full, "../")
 	switch {
 	case remote(ref.path) && (leaves || !c.files.IsFile(full) && !c.files.IsDir(full)):
-		return fault.New(fault.Stalled, ReasonRemote, "%s refers to %s; bases are read from the repository only, so copy it in or use a submodule", from, redact(ref.path))
+		return nil, fault.New(fault.Stalled, ReasonRemote, "%s refers to %s; bases are read from the repository only, so copy it in or use a submodule", from, redact(ref.path))
 	case leaves:
-		return outside(from, ref.path)
+		return nil, outside(from, ref.path)
 	case c.files.IsFile(full):
-		c.found[full] = true
-		return nil
+		return []string{full}, nil
 	case ref.dir && c.files.IsDir(full):
 		return c.folder(full, from)
 	case path.Base(full) == HelmOutput:
-		return nil
+		return nil, nil
 	}
-	return invalid(from, "refers to %s, which does not exist", ref.path)
+	return nil, invalid(from, "refers to %s, which does not exist", ref.path)
 }
 
 // host finds bases that Kustomize would clone although they look like paths.

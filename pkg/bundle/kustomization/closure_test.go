@@ -43,7 +43,7 @@ func TestClosureFields(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			tree := files(map[string]string{"app/kustomization.yaml": text, "x/kustomization.yaml": "resources: [f]", "x/f": "", "x/unused": ""})
-			got, err := kustomization.Closure(tree, "app")
+			got, err := kustomization.NewClosures(tree).Of("app")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestClosureIgnores(t *testing.T) {
 		"app2/Kustomization":     "resources: [../app3]\n",
 		"app3/Kustomization":     "namePrefix: x-\n",
 	})
-	got, err := kustomization.Closure(tree, "app/.")
+	got, err := kustomization.NewClosures(tree).Of("app/.")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestClosureRefuses(t *testing.T) {
 		"wrong type":         {"resources: {a: b}", kustomization.ReasonInvalid, "app/kustomization.yaml does not parse"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := kustomization.Closure(files(map[string]string{"app/kustomization.yaml": test.text, "back/kustomization.yaml": "resources: [../app]", "x/f": ""}), "app")
+			_, err := kustomization.NewClosures(files(map[string]string{"app/kustomization.yaml": test.text, "back/kustomization.yaml": "resources: [../app]", "x/f": ""})).Of("app")
 			if fault.ReasonOf(err) != test.wantReason || fault.ClassOf(err) != fault.Stalled {
 				t.Fatalf("got %v, want a stalled %s", err, test.wantReason)
 			}

@@ -3,5 +3,5 @@
 // It builds nothing. It refuses remote bases, paths out of the repository and files that do not exist,
 // so that a build that cannot work is known before anything is deployed.
 //
-// Start reading with Closure.
+// Start reading with Closures.
 package kustomization

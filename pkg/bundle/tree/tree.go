@@ -32,8 +32,16 @@ const (
 // Tree is a sandboxed reader of a file tree. Names are slash paths relative to its root.
 type Tree struct {
 	fsys fs.FS
+	// folders are those that were resolved, by their names: most names are asked for next to another one.
+	folders map[string]resolved
 	// spare is memory that a reader of a large file gave back.
 	spare []byte
+}
+
+// resolved is where a name leads.
+type resolved struct {
+	real string
+	info fs.FileInfo
 }
 
 // intoFS is a file system that reads a file into memory of the caller's choice.
@@ -61,7 +69,7 @@ func (t *Tree) buffer(size int64) []byte {
 
 // New returns a reader of fsys. Where fsys is no fs.ReadLinkFS it is taken to have no links.
 func New(fsys fs.FS) *Tree {
-	return &Tree{fsys: fsys}
+	return &Tree{fsys: fsys, folders: map[string]resolved{}}
 }
 
 // Clean returns the name in canonical form, or an error of class Stalled if it leads out of the root.
@@ -76,12 +84,34 @@ func Clean(name string) (string, error) {
 // Resolve follows all links on the way to name and returns where it leads, with its information.
 // A name that does not exist gives fs.ErrNotExist.
 func (t *Tree) Resolve(name string) (string, fs.FileInfo, error) {
-	rest, err := Clean(name)
+	cleaned, err := Clean(name)
 	if err != nil {
 		return "", nil, err
 	}
-	done, links := ".", 0
-	info, err := fs.Lstat(t.fsys, ".")
+	if known, ok := t.folders[cleaned]; ok {
+		return known.real, known.info, nil
+	}
+	start, rest := resolved{real: "."}, cleaned
+	if dir, base := path.Split(cleaned); dir != "" {
+		// What is wrong with the folder is said of the whole name, below.
+		if real, info, err := t.Resolve(dir); err == nil && info.IsDir() {
+			start, rest = resolved{real, info}, base
+		}
+	}
+	real, info, err := t.resolve(name, start, rest)
+	if err == nil && info.IsDir() {
+		t.folders[cleaned] = resolved{real, info}
+	}
+	return real, info, err
+}
+
+// resolve goes on from a folder that is resolved already.
+func (t *Tree) resolve(name string, start resolved, rest string) (string, fs.FileInfo, error) {
+	done, info, links := start.real, start.info, 0
+	var err error
+	if info == nil {
+		info, err = fs.Lstat(t.fsys, ".")
+	}
 	for err == nil && rest != "." && rest != "" {
 		var part string
 		part, rest, _ = strings.Cut(rest, "/")

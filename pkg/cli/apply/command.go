@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -55,30 +56,55 @@ func run(ctx context.Context, s *session.Session, f *flags, args []string) error
 	if err := f.check(paths); err != nil {
 		return err
 	}
-	var result *bundle.Result
-	var readErr error
+	read := func(take func(bundle.Bundle) error) (*bundle.Result, error) {
+		return f.readFolders(ctx, s, name, paths, take)
+	}
 	if f.file != "" {
-		result, readErr = f.readBundle(s, name)
-	} else {
-		result, readErr = f.readFolders(ctx, s, name, paths)
+		read = func(take func(bundle.Bundle) error) (*bundle.Result, error) { return f.readBundle(s, name, take) }
 	}
-	if result == nil {
-		return readErr
+	if f.output != "" {
+		return f.print(s, read)
 	}
+	return f.write(ctx, s, name, read)
+}
+
+// reading makes Bundles one at a time and hands them on.
+type reading func(take func(bundle.Bundle) error) (*bundle.Result, error)
+
+// print writes the Bundles and what belongs to them as YAML, all of them or nothing.
+func (f *flags) print(s *session.Session, read reading) (err error) {
+	texts := stream.NewWriter()
+	defer func() { err = errors.Join(err, texts.Close()) }()
+	result, err := read(func(made bundle.Bundle) error {
+		if err := texts.Add(made.Object); err != nil {
+			return err
+		}
+		for _, scan := range made.ImageScans {
+			if err := texts.Add(scan); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if result != nil {
+		warn(s, result)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.WriteFrom(f.output, texts.Copy); err != nil {
+		return fmt.Errorf("write bundles: %w", err)
+	}
+	return nil
+}
+
+func warn(s *session.Session, result *bundle.Result) {
 	for _, warning := range result.Warnings {
 		s.Warn("%s", warning)
 	}
-	if f.output != "" {
-		// Half an answer would be taken for a whole one by what reads it.
-		if readErr != nil {
-			return readErr
-		}
-		return print(s, f.output, result.Bundles)
-	}
-	return f.write(ctx, s, name, result, readErr)
 }
 
-func (f *flags) readFolders(ctx context.Context, s *session.Session, name string, paths []string) (*bundle.Result, error) {
+func (f *flags) readFolders(ctx context.Context, s *session.Session, name string, paths []string, take func(bundle.Bundle) error) (*bundle.Result, error) {
 	commit := f.commit
 	if commit == "" {
 		commit = worktree.Head(".")
@@ -93,11 +119,15 @@ func (f *flags) readFolders(ctx context.Context, s *session.Session, name string
 		return nil, err
 	}
 	defer source.Close()
-	return bundle.Read(ctx, files, request, source)
+	bundles, err := bundle.Open(ctx, files, request, source)
+	if err != nil {
+		return nil, err
+	}
+	return bundles.Each(ctx, take)
 }
 
 // readBundle reads the Bundles of --file and puts on them what the flags say.
-func (f *flags) readBundle(s *session.Session, name string) (*bundle.Result, error) {
+func (f *flags) readBundle(s *session.Session, name string, take func(bundle.Bundle) error) (*bundle.Result, error) {
 	data, err := s.ReadFile(f.file)
 	if err != nil {
 		return nil, fmt.Errorf("read bundle: %w", err)
@@ -114,7 +144,6 @@ func (f *flags) readBundle(s *session.Session, name string) (*bundle.Result, err
 	if err != nil {
 		return nil, err
 	}
-	result := &bundle.Result{}
 	for _, object := range objects.Bundles {
 		if object.Name == "" {
 			object.Name = name
@@ -124,9 +153,11 @@ func (f *flags) readBundle(s *session.Session, name string) (*bundle.Result, err
 		}
 		object.Namespace = s.NamespaceOf(object.Namespace)
 		f.override(object, name, targets)
-		result.Bundles = append(result.Bundles, bundle.Bundle{Object: object, File: f.file})
+		if err := take(bundle.Bundle{Object: object, File: f.file}); err != nil {
+			return nil, err
+		}
 	}
-	return result, nil
+	return &bundle.Result{}, nil
 }
 
 func (f *flags) override(object *fleet.Bundle, name string, targets []fleet.ClusterTarget) {
@@ -165,23 +196,4 @@ func orElse(value, fallback string) string {
 		return fallback
 	}
 	return value
-}
-
-// print writes the Bundles and what belongs to them as YAML.
-func print(s *session.Session, output string, bundles []bundle.Bundle) error {
-	var objects []any
-	for _, made := range bundles {
-		objects = append(objects, made.Object)
-		for _, scan := range made.ImageScans {
-			objects = append(objects, scan)
-		}
-	}
-	data, err := stream.Encode(objects...)
-	if err != nil {
-		return err
-	}
-	if err := s.WriteFile(output, data); err != nil {
-		return fmt.Errorf("write bundles: %w", err)
-	}
-	return nil
 }

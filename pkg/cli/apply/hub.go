@@ -16,6 +16,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
+	"github.com/fairlead-dev/fairlead/pkg/cli/stream"
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -31,37 +32,43 @@ type hub struct {
 	registry *registry.Access
 }
 
-// write brings the hub to what the result says. Bundles that could not be read do not keep the others
-// from being written, but as long as there are any nothing is removed.
-func (f *flags) write(ctx context.Context, s *session.Session, name string, result *bundle.Result, readErr error) error {
-	connection, err := s.Client()
+// write brings the hub to what is read, each Bundle as it comes. Bundles that could not be read do not keep the
+// others from being written, but as long as there are any nothing is removed.
+func (f *flags) write(ctx context.Context, s *session.Session, name string, read reading) error {
+	h, err := f.hub(ctx, s)
 	if err != nil {
-		return errors.Join(readErr, err)
-	}
-	h := &hub{client: connection, session: s, retries: number(s.Env.ConflictRetries, defaultRetries)}
-	h.keeper = &store.Keeper{
-		Client: connection, Reader: connection, Registry: registry.Client{Proxy: s.Env.Proxy}, Disabled: s.Env.NoRegistries, Now: s.Now,
-	}
-	h.registry, err = h.keeper.Access(ctx, s.Namespace(session.LocalNamespace), f.ociRegistrySecret)
-	if err != nil {
-		return errors.Join(readErr, err)
+		return err
 	}
 	limit := f.concurrency
 	if limit <= 0 {
 		limit = defaultConcurrency
 	}
-	problems := make([]error, len(result.Bundles))
+	kept := map[string]bool{}
 	var group errgroup.Group
 	group.SetLimit(limit)
-	for i, wanted := range result.Bundles {
+	var problems []*error
+	result, readErr := read(func(made bundle.Bundle) error {
+		kept[made.Object.Name] = true
+		problem := new(error)
+		problems = append(problems, problem)
 		group.Go(func() error {
-			problems[i] = h.apply(ctx, wanted)
+			// Each keeps its own, so that one does not hide another.
+			*problem = h.apply(ctx, made)
 			return nil
 		})
-	}
-	// The functions keep their errors, so that one does not hide another.
+		if stream.IsLarge(made.Object) {
+			return group.Wait() // nobody needs two of them in memory
+		}
+		return nil
+	})
 	_ = group.Wait()
-	err = errors.Join(append([]error{readErr}, problems...)...)
+	err = readErr
+	for _, problem := range problems {
+		err = errors.Join(err, *problem)
+	}
+	if result != nil {
+		warn(s, result)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -71,7 +78,20 @@ func (f *flags) write(ctx context.Context, s *session.Session, name string, resu
 		s.Warn("nothing is removed, because not every path could be read")
 		return nil
 	}
-	return h.prune(ctx, s.Namespace(session.LocalNamespace), name, result.Bundles)
+	return h.prune(ctx, s.Namespace(session.LocalNamespace), name, kept)
+}
+
+func (f *flags) hub(ctx context.Context, s *session.Session) (*hub, error) {
+	connection, err := s.Client()
+	if err != nil {
+		return nil, err
+	}
+	h := &hub{client: connection, session: s, retries: number(s.Env.ConflictRetries, defaultRetries)}
+	h.keeper = &store.Keeper{
+		Client: connection, Reader: connection, Registry: registry.Client{Proxy: s.Env.Proxy}, Disabled: s.Env.NoRegistries, Now: s.Now,
+	}
+	h.registry, err = h.keeper.Access(ctx, s.Namespace(session.LocalNamespace), f.ociRegistrySecret)
+	return h, err
 }
 
 // apply writes one Bundle and what belongs to it, again when somebody else wrote it meanwhile.
@@ -215,11 +235,7 @@ func (h *hub) applyScan(ctx context.Context, wanted *fleet.ImageScan) error {
 }
 
 // prune removes the owner's Bundles that its folders no longer give.
-func (h *hub) prune(ctx context.Context, namespace, name string, wanted []bundle.Bundle) error {
-	kept := map[string]bool{}
-	for _, one := range wanted {
-		kept[one.Object.Name] = true
-	}
+func (h *hub) prune(ctx context.Context, namespace, name string, kept map[string]bool) error {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleList"))
 	if err := h.client.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{fleet.RepoLabel: name}); err != nil {

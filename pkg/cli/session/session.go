@@ -213,3 +213,15 @@ func (s *Session) WriteFile(name string, data []byte) error {
 	}
 	return os.WriteFile(name, data, 0o600)
 }
+
+// WriteFrom is WriteFile for what is not in memory as a whole.
+func (s *Session) WriteFrom(name string, write func(io.Writer) error) error {
+	if name == "-" {
+		return write(s.Out)
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
+}

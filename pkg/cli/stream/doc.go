@@ -2,5 +2,5 @@
 // BundleDeployments, and the Clusters, ClusterGroups, BundleNamespaceMappings and Namespaces that stand in
 // for a hub. What the engine fills in (status, creation time) is not written. Lists are taken apart.
 //
-// It opens no files. Start reading with Encode and Decode.
+// It opens no files but one for text that is too long for memory. Start reading with Encode, Writer and Decode.
 package stream

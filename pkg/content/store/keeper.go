@@ -49,6 +49,14 @@ type Files struct {
 	Access *registry.Access
 }
 
+// Named returns the files without what they hold.
+func (f *Files) Named() *Files {
+	if f == nil {
+		return nil
+	}
+	return &Files{Stored: content.Stored{ID: f.Stored.ID, Digest: f.Stored.Digest}, Access: f.Access}
+}
+
 // Access returns the registry for the bundles of a source: the one of the named Secret, or, when none is
 // named, that of the Secret ocistorage where there is one. It is nil when contents stay on the hub.
 func (k *Keeper) Access(ctx context.Context, namespace, name string) (*registry.Access, error) {

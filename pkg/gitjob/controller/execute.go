@@ -23,6 +23,11 @@ func (r *Reconciler) execute(ctx context.Context, todo plan) (map[string]string,
 	var problems []error
 	each := func(bundles []wanted, write func(context.Context, wanted) (*fleet.Bundle, error)) {
 		for _, bundle := range bundles {
+			bundle, err := bundle.whole(ctx)
+			if err != nil {
+				problems = append(problems, err)
+				continue
+			}
 			stored, err := write(ctx, bundle)
 			if err == nil {
 				written[bundle.bundle.Name] = digestOf(stored, bundle.summary)
@@ -33,7 +38,10 @@ func (r *Reconciler) execute(ctx context.Context, todo plan) (map[string]string,
 	each(todo.create, r.create)
 	each(todo.update, r.update)
 	for _, bundle := range todo.repair {
-		_, err := r.writeParts(ctx, bundle)
+		bundle, err := bundle.whole(ctx)
+		if err == nil {
+			_, err = r.writeParts(ctx, bundle)
+		}
 		problems = append(problems, err)
 	}
 	for _, bundle := range todo.grant {

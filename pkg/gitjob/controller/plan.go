@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -30,6 +31,50 @@ type wanted struct {
 	values  map[string][]byte
 	files   *store.Files
 	summary content.Summary
+	// again makes bundle, values and files once more; it is nil when all of them are here. Otherwise the Bundle
+	// lacks its files, and files and values hold nothing.
+	again func(context.Context) (wanted, error)
+}
+
+// whole returns what is wanted with all that it holds.
+func (w wanted) whole(ctx context.Context) (wanted, error) {
+	if w.again == nil {
+		return w, nil
+	}
+	again, err := w.again(ctx)
+	if err != nil {
+		return w, err
+	}
+	again.bundle.Spec.Paused = w.bundle.Spec.Paused
+	if again.summary, err = again.summary.With(again.bundle.Spec); err != nil {
+		return w, err
+	}
+	if again.summary != w.summary {
+		return w, fault.New(fault.Transient, "SourceChanged", "bundle %s became another one while it was read", w.bundle.Name)
+	}
+	return again, nil
+}
+
+// named returns what is wanted without what takes memory; again makes it once more.
+func (w wanted) named(again func(context.Context) (wanted, error)) wanted {
+	object := *w.bundle
+	object.Spec.Resources = nil
+	return wanted{bundle: &object, files: w.files.Named(), summary: w.summary, again: again}
+}
+
+// size is how much memory it takes, in bytes.
+func (w wanted) size() int {
+	size := 0
+	for _, resource := range w.bundle.Spec.Resources {
+		size += len(resource.Content)
+	}
+	for _, values := range w.values {
+		size += len(values)
+	}
+	if w.files != nil {
+		size += len(w.files.Stored.JSON)
+	}
+	return size
 }
 
 // plan is what has to be written so that the hub holds what the source says.
@@ -105,7 +150,7 @@ func (w wanted) over(current *fleet.Bundle) (wanted, error) {
 	w.bundle = w.bundle.DeepCopy()
 	w.bundle.Spec.Paused = true
 	var err error
-	w.summary, err = content.Summarize(w.bundle.Spec)
+	w.summary, err = w.summary.With(w.bundle.Spec)
 	return w, err
 }
 

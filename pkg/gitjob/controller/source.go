@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	contentstore "github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/policy/reader"
@@ -84,7 +86,12 @@ func (r *Reconciler) intact(ctx context.Context, repo *fleet.GitRepo, known *pro
 
 // apply reads a commit and stores its Bundles. It returns the digests of all of them by name.
 func (r *Reconciler) apply(ctx context.Context, repo *fleet.GitRepo, commit string) (map[string]string, []bundle.Warning, error) {
-	want, result, err := r.wantedBundles(ctx, repo, commit)
+	source, err := r.open(ctx, repo, commit)
+	defer source.Close()
+	if err != nil {
+		return nil, nil, err
+	}
+	want, result, err := source.wanted(ctx)
 	if err != nil {
 		return nil, warningsOf(result), err
 	}
@@ -124,45 +131,91 @@ func (r *Reconciler) confirm(ctx context.Context, repo *fleet.GitRepo) error {
 	return nil
 }
 
-func (r *Reconciler) wantedBundles(ctx context.Context, repo *fleet.GitRepo, commit string) ([]wanted, *bundle.Result, error) {
+// reading is a commit that is being read.
+type reading struct {
+	bundles *bundle.Reading
+	access  *registry.Access
+	close   []func()
+}
+
+func (r *reading) Close() {
+	for _, end := range slices.Backward(r.close) {
+		end()
+	}
+}
+
+// open begins to read a commit. The caller closes what it returns, also with an error.
+func (r *Reconciler) open(ctx context.Context, repo *fleet.GitRepo, commit string) (*reading, error) {
+	opened := &reading{}
 	source, err := r.gitSource(ctx, repo)
 	if err != nil {
-		return nil, nil, err
+		return opened, err
 	}
 	tree, err := r.Git.Checkout(ctx, source, commit)
 	if err != nil {
-		return nil, nil, err
+		return opened, err
 	}
-	defer func() { _ = tree.Close() }()
+	opened.close = append(opened.close, func() { _ = tree.Close() })
 	charts, err := r.charts(ctx, repo)
 	if err != nil {
-		return nil, nil, err
+		return opened, err
 	}
-	defer charts.Close()
-	access, err := r.Keeper.Access(ctx, repo.Namespace, repo.Spec.OCIRegistrySecret)
+	opened.close = append(opened.close, charts.Close)
+	opened.access, err = r.Keeper.Access(ctx, repo.Namespace, repo.Spec.OCIRegistrySecret)
 	if err != nil {
-		return nil, nil, err
+		return opened, err
 	}
-	result, err := bundle.Read(ctx, tree, request(repo, commit), charts)
-	if err == nil {
-		err = result.Err()
-	}
+	opened.bundles, err = bundle.Open(ctx, tree, request(repo, commit), charts)
+	return opened, err
+}
+
+// keptWhole is how much of the Bundles of one commit stays in memory between reading and writing, in bytes. What
+// is beyond is read once more if it has to be written.
+const keptWhole = 8 << 20
+
+// wanted makes the Bundles of the commit, one at a time.
+func (r *reading) wanted(ctx context.Context) ([]wanted, *bundle.Result, error) {
+	var want []wanted
+	var problems []error
+	kept := 0
+	result, err := r.bundles.Each(ctx, func(made bundle.Bundle) error {
+		name := made.Object.Name
+		one, err := r.detach(made)
+		if err != nil {
+			problems = append(problems, err)
+			return nil
+		}
+		if size := one.size(); kept+size <= keptWhole {
+			kept += size
+		} else {
+			one = one.named(func(ctx context.Context) (wanted, error) {
+				again, err := r.bundles.Again(ctx, name)
+				if err != nil {
+					return wanted{}, err
+				}
+				return r.detach(*again)
+			})
+		}
+		want = append(want, one)
+		return nil
+	})
 	if err != nil {
 		return nil, result, err
 	}
-	var want []wanted
-	var problems []error
-	for _, made := range result.Bundles {
-		// The bundle controller needs it, and would have to write the bundle once more.
-		made.Object.Finalizers = []string{fleet.BundleFinalizer}
-		files, err := contentstore.Detach(made.Object, access)
-		problems = append(problems, err)
-		summary, err := content.Summarize(made.Object.Spec)
-		problems = append(problems, err)
-		want = append(want, wanted{bundle: made.Object, values: made.Values, files: files, summary: summary})
-	}
 	sortWanted(want)
 	return want, result, errors.Join(problems...)
+}
+
+// detach says where the files of a Bundle go.
+func (r *reading) detach(made bundle.Bundle) (wanted, error) {
+	// The bundle controller needs it, and would have to write the bundle once more.
+	made.Object.Finalizers = []string{fleet.BundleFinalizer}
+	files, err := contentstore.Detach(made.Object, r.access)
+	if err != nil {
+		return wanted{}, err
+	}
+	summary, err := content.Summarize(made.Object.Spec)
+	return wanted{bundle: made.Object, values: made.Values, files: files, summary: summary}, err
 }
 
 // request is the GitRepo's, with the labels that lead from a Bundle back to it.
