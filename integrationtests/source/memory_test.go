@@ -149,11 +149,10 @@ func applyFolder(w *work) error {
 
 // noise returns text that does not compress: a reader cannot keep it smaller than it is.
 func noise(seed uint64, size int) string {
-	random := rand.New(rand.NewPCG(seed, seed))
+	var key [32]byte
+	key[0] = byte(seed)
 	out := make([]byte, size)
-	for i := range out {
-		out[i] = byte(random.Uint32())
-	}
+	_, _ = rand.NewChaCha8(key).Read(out)
 	return string(out)
 }
 

@@ -100,7 +100,7 @@ func (b *builder) base(dir string, own, shipped map[string]bool) (string, error)
 		if err != nil {
 			return "", err
 		}
-		if err := b.putLarge(path.Join(baseDir, name), data); err != nil {
+		if err := b.put(path.Join(baseDir, name), data); err != nil {
 			return "", err
 		}
 	}

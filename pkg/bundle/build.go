@@ -1,11 +1,13 @@
 package bundle
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -22,7 +24,7 @@ import (
 
 const (
 	// compressFrom is the size of a Bundle's JSON from which all its files are stored compressed.
-	compressFrom = 1_000_000
+	compressFrom = tree.LargeFile
 	// maxTotal bounds the files of one bundle, in bytes, and maxFiles their number.
 	maxTotal = 128 << 20
 	maxFiles = 20_000
@@ -297,37 +299,50 @@ func (b *builder) setResources(object *fleet.Bundle, compress bool) error {
 	return nil
 }
 
-// put adds a file within the limits.
+// put adds a file within the limits. The content of a large one is not kept as it is: with such a file all are
+// stored compressed, so it is compressed now, before the next one is read.
 func (b *builder) put(name string, data []byte) error {
 	if len(data) > tree.MaxFile {
 		return fault.New(fault.Stalled, ReasonTooLarge, "%s has %d MiB; a file in a bundle may have at most %d MiB", path.Join(b.dir, name), len(data)>>20, tree.MaxFile>>20)
 	}
-	if len(b.files) >= maxFiles {
-		return fault.New(fault.Stalled, ReasonTooLarge, "%s has more than %d files", b.dir, maxFiles)
+	if len(data) < compressFrom || isChartFile(name) {
+		return b.note(name, data, int64(len(data)))
 	}
-	if b.total += int64(len(data)); b.total > maxTotal {
-		return fault.New(fault.Stalled, ReasonTooLarge, "the files of %s have more than %d MiB together; the largest are %s", b.dir, maxTotal>>20, b.largest(3))
-	}
-	b.files = append(b.files, file{Name: name, Data: data})
-	b.sizes[name] = len(data)
-	return nil
+	return b.putLarge(name, int64(len(data)), bytes.NewReader(data))
 }
 
-// putLarge adds a file; the memory of a large one may be used again at once. With such a file all are stored
-// compressed, so it is compressed now, before the next one is read.
-func (b *builder) putLarge(name string, data []byte) error {
-	if err := b.put(name, data); err != nil || len(data) < compressFrom || slices.Contains(chartFiles, path.Base(name)) {
-		return err
+// putLarge adds a file of at least compressFrom bytes while it is read.
+func (b *builder) putLarge(name string, size int64, from io.Reader) error {
+	if isChartFile(name) {
+		data, err := io.ReadAll(from)
+		if err != nil {
+			return err
+		}
+		return b.note(name, data, int64(len(data)))
 	}
-	resource, err := content.Encode(name, data, true)
+	resource, size, err := content.EncodeFrom(name, size, from)
 	if err != nil {
 		return err
 	}
 	b.packed[name] = resource
-	b.files[len(b.files)-1].Data = nil
-	b.tree.Reuse(data)
+	return b.note(name, nil, size)
+}
+
+// note counts a file.
+func (b *builder) note(name string, data []byte, size int64) error {
+	if len(b.files) >= maxFiles {
+		return fault.New(fault.Stalled, ReasonTooLarge, "%s has more than %d files", b.dir, maxFiles)
+	}
+	b.sizes[name] = int(size)
+	b.files = append(b.files, file{Name: name, Data: data})
+	if b.total += size; b.total > maxTotal {
+		return fault.New(fault.Stalled, ReasonTooLarge, "the files of %s have more than %d MiB together; the largest are %s", b.dir, maxTotal>>20, b.largest(3))
+	}
 	return nil
 }
+
+// isChartFile says that a file is read again to find a chart's dependencies.
+func isChartFile(name string) bool { return slices.Contains(chartFiles, path.Base(name)) }
 
 func (b *builder) largest(n int) string {
 	bySize := slices.SortedFunc(slices.Values(b.files), func(x, y file) int {

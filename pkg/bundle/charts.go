@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"path"
 	"regexp"
 	"strings"
@@ -191,7 +192,12 @@ func (c *copier) Wants(_ tree.Folder, name string, _ bool) bool {
 
 // File adds a file under its new name.
 func (c *copier) File(name string, data []byte) error {
-	return c.putLarge(path.Join(c.to, name), data)
+	return c.put(path.Join(c.to, name), data)
+}
+
+// Large adds a file that is not held under its new name.
+func (c *copier) Large(name string, size int64, content io.Reader) error {
+	return c.putLarge(path.Join(c.to, name), size, content)
 }
 
 // find returns the content of a file of the bundle.

@@ -25,5 +25,8 @@
 //
 // The package reads the tree it is given and asks Charts; it knows no cluster and no network.
 //
-// Start reading with Read.
+// Bundles are made one at a time (Reading.Each), and a large file is compressed while it is read, so that a read
+// takes little more memory than its largest bundle.
+//
+// Start reading with Open, or Read where all of them are wanted.
 package bundle

@@ -93,12 +93,20 @@ func writeResource(to io.Writer, resource fleet.BundleResource) error {
 		_, err = to.Write(data)
 		return err
 	}
-	for _, piece := range []string{string(before), `"content":"`, text, string(after)} {
-		if _, err := io.WriteString(to, piece); err != nil {
+	if _, err := fmt.Fprintf(to, `%s"content":"`, before); err != nil {
+		return err
+	}
+	// In pieces: what takes no strings gets a copy.
+	const piece = 64 << 10
+	for len(text) > 0 {
+		n := min(piece, len(text))
+		if _, err := io.WriteString(to, text[:n]); err != nil {
 			return err
 		}
+		text = text[n:]
 	}
-	return nil
+	_, err = to.Write(after)
+	return err
 }
 
 func isBase64(text string) bool {

@@ -1,10 +1,12 @@
 package content
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -23,33 +25,32 @@ func Encode(name string, data []byte, compress bool) (fleet.BundleResource, erro
 	if !compress && utf8.Valid(data) {
 		return fleet.BundleResource{Name: name, Content: string(data)}, nil
 	}
-	text, err := packText(data)
-	if err != nil {
-		return fleet.BundleResource{}, fmt.Errorf("compress %s: %w", name, err)
-	}
-	return fleet.BundleResource{Name: name, Content: text, Encoding: EncodingGzip}, nil
+	resource, _, err := EncodeFrom(name, int64(len(data)), bytes.NewReader(data))
+	return resource, err
 }
 
-// packText returns data compressed, as base64. It makes nothing but the result: beside a large file there is
-// no room for copies of it.
-func packText(data []byte) (string, error) {
+// EncodeFrom returns what is read as a resource, compressed, and its size. It makes nothing but the result:
+// beside a large file there is no room for copies of it. expected is how much will probably come.
+func EncodeFrom(name string, expected int64, from io.Reader) (fleet.BundleResource, int64, error) {
 	var text strings.Builder
 	// What does not compress becomes longer by five bytes in 64 KiB, and the frame. Memory that is not
 	// written to costs nothing.
 	const frame = 64
-	text.Grow(base64.StdEncoding.EncodedLen(len(data) + len(data)>>12 + frame))
+	text.Grow(base64.StdEncoding.EncodedLen(int(expected + expected>>12 + frame)))
 	encoder := base64.NewEncoder(base64.StdEncoding, &text)
 	writer := gzip.NewWriter(encoder)
-	if _, err := writer.Write(data); err != nil {
-		return "", err
+	size, err := io.Copy(writer, from)
+	if err == nil {
+		err = errors.Join(writer.Close(), encoder.Close())
 	}
-	if err := errors.Join(writer.Close(), encoder.Close()); err != nil {
-		return "", err
+	if err != nil {
+		return fleet.BundleResource{}, size, fmt.Errorf("compress %s: %w", name, err)
 	}
+	packed := text.String()
 	if text.Len() < text.Cap()/2 {
-		return strings.Clone(text.String()), nil
+		packed = strings.Clone(packed)
 	}
-	return text.String(), nil
+	return fleet.BundleResource{Name: name, Content: packed, Encoding: EncodingGzip}, size, nil
 }
 
 // Decode returns the bytes of a resource.

@@ -145,6 +145,15 @@ func (p *packer) File(name string, data []byte) error {
 	return err
 }
 
+// Large packs a file, whose size is written before it.
+func (p *packer) Large(name string, _ int64, content io.Reader) error {
+	data, err := io.ReadAll(content)
+	if err != nil {
+		return err
+	}
+	return p.File(name, data)
+}
+
 func (p *packer) finish() ([]byte, error) {
 	if err := p.archive.Close(); err != nil {
 		return nil, err

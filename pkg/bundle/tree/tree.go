@@ -23,8 +23,8 @@ const (
 	// MaxFile bounds one file, in bytes.
 	MaxFile = 24 << 20
 
-	// worthReusing is the size of files, in bytes, whose memory is used again.
-	worthReusing = 1 << 20
+	// LargeFile is the size, in bytes, from which a walk hands files on without holding them.
+	LargeFile = 1_000_000
 
 	maxLinks = 40
 )
@@ -34,8 +34,6 @@ type Tree struct {
 	fsys fs.FS
 	// folders are those that were resolved, by their names: most names are asked for next to another one.
 	folders map[string]resolved
-	// spare is memory that a reader of a large file gave back.
-	spare []byte
 }
 
 // resolved is where a name leads.
@@ -44,27 +42,9 @@ type resolved struct {
 	info fs.FileInfo
 }
 
-// intoFS is a file system that reads a file into memory of the caller's choice.
-type intoFS interface {
-	ReadInto(name string, buffer []byte) ([]byte, error)
-}
-
-// Reuse gives back what ReadFile or Walk returned, for the next large file: reading many needs the memory of
-// one. Nobody may look at data after that.
-func (t *Tree) Reuse(data []byte) {
-	if cap(data) > cap(t.spare) {
-		t.spare = data[:0]
-	}
-}
-
-// buffer returns memory for a file of a size, which is the caller's.
-func (t *Tree) buffer(size int64) []byte {
-	if size < worthReusing || int64(cap(t.spare)) < size {
-		return make([]byte, 0, size)
-	}
-	buffer := t.spare[:0]
-	t.spare = nil
-	return buffer
+// pourFS is a file system that does not hold a whole file to read it.
+type pourFS interface {
+	Pour(name string, take func(size int64, content io.Reader) error) error
 }
 
 // New returns a reader of fsys. Where fsys is no fs.ReadLinkFS it is taken to have no links.
@@ -158,6 +138,9 @@ func (t *Tree) follow(name, link, rest string) (string, error) {
 
 // unnamed replaces the path in a file system's error by the one that was asked for.
 func unnamed(name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var named *fault.Error
 	if errors.As(err, &named) {
 		return err
@@ -193,53 +176,55 @@ func (t *Tree) ReadFile(name string) ([]byte, error) {
 	return t.read(name, real)
 }
 
-func (t *Tree) read(name, real string) ([]byte, error) {
-	if files, ok := t.fsys.(intoFS); ok {
-		return t.readInto(files, name, real)
-	}
-	return t.readStream(name, real)
+func (t *Tree) read(name, real string) (data []byte, err error) {
+	err = t.pour(name, real, func(size int64, content io.Reader) error {
+		data, err = readAll(size, content)
+		return err
+	})
+	return data, err
 }
 
-// readInto reads a file whose size cannot change.
-func (t *Tree) readInto(files intoFS, name, real string) ([]byte, error) {
-	info, err := fs.Lstat(t.fsys, real)
-	if err != nil {
-		return nil, unnamed(name, err)
+// pour hands on a file of at most MaxFile bytes, as it is read.
+func (t *Tree) pour(name, real string, take func(size int64, content io.Reader) error) error {
+	bounded := func(size int64, content io.Reader) error {
+		limited := &io.LimitedReader{R: content, N: MaxFile + 1}
+		if size > MaxFile {
+			return tooLarge(name, size)
+		}
+		if err := take(size, limited); err != nil {
+			return err
+		}
+		if limited.N <= 0 {
+			return tooLarge(name, MaxFile+1)
+		}
+		return nil
 	}
-	if info.Size() > MaxFile {
-		return nil, tooLarge(name, info.Size())
+	if files, ok := t.fsys.(pourFS); ok {
+		return unnamed(name, files.Pour(real, bounded))
 	}
-	data, err := files.ReadInto(real, t.buffer(info.Size()))
-	if err != nil {
-		return nil, unnamed(name, err)
-	}
-	return data, nil
-}
-
-func (t *Tree) readStream(name, real string) ([]byte, error) {
 	file, err := t.fsys.Open(real)
 	if err != nil {
-		return nil, unnamed(name, err)
+		return unnamed(name, err)
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil {
-		return nil, unnamed(name, err)
+		return unnamed(name, err)
 	}
-	if info.Size() > MaxFile {
-		return nil, tooLarge(name, info.Size())
-	}
-	data := t.buffer(info.Size() + 1)
+	return unnamed(name, bounded(info.Size(), file))
+}
+
+// readAll reads to the end; the size is a guess that is mostly right.
+func readAll(size int64, content io.Reader) ([]byte, error) {
+	data := make([]byte, 0, size+1)
 	for {
-		n, err := file.Read(data[len(data):cap(data)])
+		n, err := content.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
-		switch {
-		case len(data) > MaxFile:
-			return nil, tooLarge(name, int64(len(data)))
-		case errors.Is(err, io.EOF):
+		if errors.Is(err, io.EOF) {
 			return data, nil
-		case err != nil:
-			return nil, unnamed(name, err)
+		}
+		if err != nil {
+			return nil, err
 		}
 		if len(data) == cap(data) {
 			data = slices.Grow(data, len(data)+512)

@@ -2,6 +2,8 @@ package tree
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"testing"
@@ -105,6 +107,12 @@ func (v *visitor) Wants(_ Folder, name string, _ bool) bool {
 func (v *visitor) File(name string, data []byte) error {
 	v.seen = append(v.seen, name+"="+string(data))
 	return nil
+}
+
+func (v *visitor) Large(name string, _ int64, content io.Reader) error {
+	n, err := io.Copy(io.Discard, content)
+	v.seen = append(v.seen, fmt.Sprintf("%s has %d bytes", name, n))
+	return err
 }
 
 func TestWalk(t *testing.T) {

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -38,6 +39,9 @@ type Visitor interface {
 	Wants(folder Folder, name string, dir bool) bool
 	// File is called with the content of each wanted file.
 	File(name string, data []byte) error
+	// Large is called for files of LargeFile bytes and more. The content must be read to its end; the size is
+	// what it had when it was opened.
+	Large(name string, size int64, content io.Reader) error
 }
 
 // Walk reads all files below a folder in lexical order of folders. A link to a folder is walked like one;
@@ -98,11 +102,16 @@ func (t *Tree) visit(folder Folder, entry fs.DirEntry, above []string, visitor V
 	case mode.IsDir():
 		return t.walk(Folder{Name: name, Path: full, real: real}, above, visitor)
 	case mode.IsRegular():
-		data, err := t.read(full, real)
-		if err != nil {
-			return err
-		}
-		return visitor.File(name, data)
+		return t.pour(full, real, func(size int64, content io.Reader) error {
+			if size >= LargeFile {
+				return visitor.Large(name, size, content)
+			}
+			data, err := readAll(size, content)
+			if err != nil {
+				return unnamed(full, err)
+			}
+			return visitor.File(name, data)
+		})
 	}
 	return nil
 }

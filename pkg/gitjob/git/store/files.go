@@ -30,7 +30,7 @@ func (t *Tree) Open(name string) (fs.File, error) {
 		}
 		return &folder{node: n, path: name, left: children}, nil
 	}
-	content, err := n.content(nil)
+	content, err := n.content()
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -38,19 +38,25 @@ func (t *Tree) Open(name string) (fs.File, error) {
 }
 
 // ReadFile returns the content of a file; symbolic links are followed.
-func (t *Tree) ReadFile(name string) ([]byte, error) { return t.ReadInto(name, nil) }
-
-// ReadInto is ReadFile into a buffer; where it has no room the content is in a new one.
-func (t *Tree) ReadInto(name string, buffer []byte) ([]byte, error) {
+func (t *Tree) ReadFile(name string) ([]byte, error) {
 	n, err := t.lookup("read", name, true)
 	if err != nil {
 		return nil, err
 	}
-	content, err := n.content(buffer)
+	content, err := n.content()
 	if err != nil {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return content, nil
+}
+
+// Pour hands on the content of a file as it is read; symbolic links are followed. take must not read other files.
+func (t *Tree) Pour(name string, take func(size int64, content io.Reader) error) error {
+	n, err := t.lookup("read", name, true)
+	if err != nil {
+		return err
+	}
+	return n.pour(take)
 }
 
 // ReadDir returns the entries of a folder, sorted by name. They describe symbolic links themselves.

@@ -21,17 +21,9 @@ var errBroken = fault.New(fault.Transient, ReasonBroken, "the server sent a pack
 // writeIndex indexes a pack and returns the name, without extension, under which pack and index
 // belong in dir. The index is written first: a pack without one is never seen.
 func writeIndex(pack *os.File, dir string) (string, error) {
-	if _, err := pack.Seek(0, io.SeekStart); err != nil {
-		return "", fmt.Errorf("index pack: %w", err)
-	}
-	writer := new(idxfile.Writer)
-	parser, err := packfile.NewParser(packfile.NewScanner(pack), writer)
+	checksum, writer, err := objectsOf(pack)
 	if err != nil {
 		return "", fmt.Errorf("index pack: %w", err)
-	}
-	checksum, err := parser.Parse()
-	if err != nil {
-		return "", fmt.Errorf("index pack: %w: %w", errBroken, err)
 	}
 	index, err := writer.Index()
 	if err != nil {

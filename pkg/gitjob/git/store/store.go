@@ -253,27 +253,18 @@ func (s *Store) size(id plumbing.Hash) (int64, error) {
 	return size, nil
 }
 
-// content returns the content of a file, in buffer where it has room.
-func (s *Store) content(id plumbing.Hash, buffer []byte) ([]byte, error) {
+// pour hands on the content of a file, a large one as it is read.
+func (s *Store) pour(id plumbing.Hash, take func(size int64, content io.Reader) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	encoded, err := s.objects.EncodedObject(plumbing.BlobObject, id)
 	if err != nil {
-		return nil, fmt.Errorf("read file %s: %w", id, err)
+		return fmt.Errorf("read file %s: %w", id, err)
 	}
 	reader, err := encoded.Reader()
 	if err != nil {
-		return nil, fmt.Errorf("read file %s: %w", id, err)
+		return fmt.Errorf("read file %s: %w", id, err)
 	}
 	defer func() { _ = reader.Close() }()
-	content := buffer[:0]
-	if size := encoded.Size(); int64(cap(buffer)) < size {
-		content = make([]byte, size)
-	} else {
-		content = content[:size]
-	}
-	if _, err := io.ReadFull(reader, content); err != nil {
-		return nil, fmt.Errorf("read file %s: %w", id, err)
-	}
-	return content, nil
+	return take(encoded.Size(), reader)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -198,23 +199,31 @@ func (n node) target() (string, error) {
 	if size == 0 || size > maxLink {
 		return "", fmt.Errorf("symbolic link has a target of %d bytes", size)
 	}
-	content, err := n.owner.store.content(n.id, nil)
+	content, err := n.content()
 	return string(content), err
 }
 
-// content returns a file's content, in buffer where it has room.
-func (n node) content(buffer []byte) ([]byte, error) {
+// content returns a file's content.
+func (n node) content() (content []byte, err error) {
+	err = n.pour(func(size int64, from io.Reader) error {
+		content = make([]byte, size)
+		_, err := io.ReadFull(from, content)
+		return err
+	})
+	return content, err
+}
+
+// pour hands a file's content on.
+func (n node) pour(take func(size int64, content io.Reader) error) error {
 	if n.isDir() {
-		return nil, errors.New("is a folder")
+		return errors.New("is a folder")
 	}
-	size, err := n.owner.store.size(n.id)
-	if err != nil {
-		return nil, err
-	}
-	if size > n.owner.maxFile {
-		return nil, fault.New(fault.Stalled, ReasonTooLarge, "file has %d MiB, which is more than the limit of %d MiB", size>>20, n.owner.maxFile>>20)
-	}
-	return n.owner.store.content(n.id, buffer)
+	return n.owner.store.pour(n.id, func(size int64, content io.Reader) error {
+		if size > n.owner.maxFile {
+			return fault.New(fault.Stalled, ReasonTooLarge, "file has %d MiB, which is more than the limit of %d MiB", size>>20, n.owner.maxFile>>20)
+		}
+		return take(size, content)
+	})
 }
 
 // folder returns the entries of a tree object at a path, from memory when it was read before. Equal
@@ -296,7 +305,7 @@ func (t *Tree) submoduleURL(at string) (string, error) {
 	if err != nil {
 		return "", missing("the repository has no " + modules)
 	}
-	content, err := file.content(nil)
+	content, err := file.content()
 	if err != nil {
 		return "", missing(modules + " cannot be read")
 	}
