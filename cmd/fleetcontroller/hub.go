@@ -32,6 +32,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	bundlecontroller "github.com/fairlead-dev/fairlead/pkg/bundle/controller"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation/apart"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch"
 	clustercontroller "github.com/fairlead-dev/fairlead/pkg/cluster/controller"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/join"
@@ -280,6 +281,10 @@ func (h *hub) addBundles() error {
 	if err != nil {
 		return fmt.Errorf("register metrics of bundles: %w", err)
 	}
+	renderer := apart.New(apart.Options{Command: renderCommand, Log: h.GetLogger().WithName("validation")})
+	if err := h.Add(renderer); err != nil {
+		return fmt.Errorf("add the rendering of bundles: %w", err)
+	}
 	reconciler := &bundlecontroller.Reconciler{
 		Client:      h.GetClient(),
 		Reader:      h.GetAPIReader(),
@@ -288,6 +293,7 @@ func (h *hub) addBundles() error {
 		Keeper:      h.keeper,
 		Events:      h.GetEventRecorder("fleet-controller"),
 		Validate:    h.settings.validateBundles,
+		Render:      renderer.Judge,
 		Metrics:     shown,
 		Caches:      h.caches,
 		Shards:      h.shards,

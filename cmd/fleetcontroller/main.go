@@ -45,6 +45,7 @@ func command() *cobra.Command {
 		},
 	}
 	settings.addFlags(command.Flags())
+	command.AddCommand(renderBundles())
 	return command
 }
 

@@ -117,6 +117,8 @@ func (r *Reconciler) files(ctx context.Context, key types.NamespacedName, id str
 		return manifest, err
 	case bundle.Spec.ContentsID == id && content.OnHub(&bundle.Spec):
 		return store.Read(ctx, r.Reader, id)
+	case bundle.Spec.ContentsID == id:
+		return r.Keeper.Pull(ctx, key.Namespace, id)
 	}
 	return content.Manifest{}, changedMeanwhile(&bundle)
 }

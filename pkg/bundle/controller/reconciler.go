@@ -19,7 +19,6 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
-	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
@@ -51,6 +50,8 @@ type Reconciler struct {
 	Deployments *carrier.Writer
 	// Validate lets bundles be rendered before they are sent, unless they say otherwise.
 	Validate bool
+	// Render judges one bundle and ends with its context; its memory is bounded.
+	Render func(context.Context, validation.Job) validation.Finding
 	// Keeper removes contents from registries.
 	Keeper  *store.Keeper
 	Events  events.EventRecorder
@@ -176,9 +177,9 @@ func (r *Reconciler) plan(bundle *fleet.Bundle, snapshot target.Snapshot) (targe
 	return plan, err
 }
 
-// validates says whether a bundle is rendered before it is sent. The files of some are not on the hub.
+// validates says whether a bundle is rendered before it is sent. The files of some only members get.
 func (r *Reconciler) validates(bundle *fleet.Bundle) bool {
-	if content.InRegistry(&bundle.Spec) || bundle.Spec.HelmOpOptions != nil {
+	if bundle.Spec.HelmOpOptions != nil {
 		return false
 	}
 	if bundle.Spec.Validate != nil {

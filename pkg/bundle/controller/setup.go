@@ -31,7 +31,7 @@ const nameIndex = "name"
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
 	r.contents = newContents(r.Client, mgr.GetCache(), r.Reader, r.Caches, r.Now)
 	r.validator = validation.New(validation.Options{
-		Files: r.files,
+		Files: r.files, Render: r.Render,
 		Count: r.Metrics.rendered, Now: r.Now, Log: mgr.GetLogger().WithName("validation"),
 	})
 	if err := mgr.Add(r.validator); err != nil {

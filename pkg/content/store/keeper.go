@@ -22,6 +22,7 @@ import (
 // Registry stores contents outside the hub.
 type Registry interface {
 	Push(ctx context.Context, access registry.Access, stored content.Stored) error
+	Pull(ctx context.Context, access registry.Access, id string) (content.Manifest, error)
 	Delete(ctx context.Context, access registry.Access, id string) error
 }
 
@@ -119,6 +120,19 @@ func (k *Keeper) Keep(ctx context.Context, bundle types.NamespacedName, files *F
 	}
 	k.kept.Store(files.Stored.ID, k.Now())
 	return nil
+}
+
+// Pull reads the files of a bundle from their registry, with the access that stands beside the bundle.
+func (k *Keeper) Pull(ctx context.Context, namespace, id string) (content.Manifest, error) {
+	var secret corev1.Secret
+	if err := k.Reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: id}, &secret); err != nil {
+		return content.Manifest{}, fmt.Errorf("read the access to the files of a bundle: %w", err)
+	}
+	access, err := registry.AccessOf(&secret)
+	if err != nil {
+		return content.Manifest{}, err
+	}
+	return k.Registry.Pull(ctx, access, id)
 }
 
 // Verify is Keep for a Bundle that is stored and stays as it is: nothing is written as long as all is there.

@@ -8,5 +8,7 @@
 // are let through, and so are those that take too long or too much, and those for which nobody answered in
 // time. The agent tells.
 //
-// It reads a bundle's files through its user and writes nothing. Start reading with Validator.Ask, then judge.
+// It reads a bundle's files through its user and writes nothing. Who renders is its user's choice too, because
+// templates are foreign code: package apart gives them a process of their own. Start reading with Validator.Ask,
+// then Judge.
 package validation

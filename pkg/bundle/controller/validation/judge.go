@@ -38,36 +38,37 @@ type Job struct {
 	KubernetesVersion string
 }
 
-// finding is what a rendering gave, as it is remembered.
-type finding struct {
-	result Result
-	// message of a failure.
-	message string
-	// byVersion says that another version may have another finding.
-	byVersion bool
+// Finding is what a rendering gave, as it is remembered.
+type Finding struct {
+	Result Result
+	// Message of a failure.
+	Message string
+	// ByVersion says that another version may have another finding.
+	ByVersion bool
 }
 
-func (f finding) verdict() target.Verdict {
-	if f.result != Failed {
+func (f Finding) verdict() target.Verdict {
+	if f.Result != Failed {
 		return target.Verdict{}
 	}
-	return target.Verdict{Err: fault.New(fault.Stalled, render.ReasonRenderFailed, "%s", f.message)}
+	return target.Verdict{Err: fault.New(fault.Stalled, render.ReasonRenderFailed, "%s", f.Message)}
 }
 
-// judge renders and decides whether a failure counts.
-func judge(ctx context.Context, job Job) finding {
+// Judge renders and decides whether a failure counts. Templates notice neither the end of the context nor how
+// much memory they take: whoever calls it bounds both.
+func Judge(ctx context.Context, job Job) Finding {
 	lookup := &nowhere{}
 	capabilities := render.Capabilities{KubeVersion: job.KubernetesVersion}
 	found := render.Check(ctx, job.Input, capabilities, lookup)
-	result := finding{result: Passed, byVersion: found.ByVersion}
+	result := Finding{Result: Passed, ByVersion: found.ByVersion}
 	switch {
 	case found.Err == nil:
 	case fault.ClassOf(found.Err) != fault.Stalled:
-		result.result = GaveUp
+		result.Result = GaveUp
 	case found.ByMember || lookup.asked || found.ByVersion && job.KubernetesVersion == "":
-		result.result = MemberDecides
+		result.Result = MemberDecides
 	default:
-		result.result, result.message = Failed, found.Err.Error()
+		result.Result, result.Message = Failed, found.Err.Error()
 	}
 	return result
 }

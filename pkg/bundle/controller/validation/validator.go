@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -28,9 +27,6 @@ const (
 	DefaultLimit = 10 * time.Second
 	// remembered bounds the findings that are kept: a hundred bytes each, with a failure's message two thousand.
 	remembered = 4096
-	// abandoned bounds the renderings that went on after their time: they cannot be ended, and while there are
-	// as many nothing is rendered.
-	abandoned = 2
 	// slice is how long a worker stays with one bundle before it tells what it knows and takes the next one.
 	slice = 250 * time.Millisecond
 )
@@ -39,6 +35,8 @@ const (
 type Options struct {
 	// Files returns the files of a bundle, which must be those that id names.
 	Files func(ctx context.Context, bundle types.NamespacedName, id string) (content.Manifest, error)
+	// Render judges a bundle and ends when its context does.
+	Render func(context.Context, Job) Finding
 	// Count is told of each rendering.
 	Count func(Result)
 	// Workers render at the same time; 2 when 0.
@@ -52,9 +50,6 @@ type Options struct {
 // Validator renders what bundles ask about. It works once it is started.
 type Validator struct {
 	options Options
-	render  func(context.Context, Job) finding
-	// stuck counts renderings that go on after their time.
-	stuck atomic.Int32
 	// findings by key.
 	findings *lru.Cache
 	queue    workqueue.TypedInterface[types.NamespacedName]
@@ -87,7 +82,7 @@ func New(options Options) *Validator {
 		options.Limit = DefaultLimit
 	}
 	return &Validator{
-		options: options, render: judge, findings: lru.New(remembered),
+		options: options, findings: lru.New(remembered),
 		queue:   workqueue.NewTyped[types.NamespacedName](),
 		events:  make(chan event.GenericEvent),
 		bundles: map[types.NamespacedName]*inquiry{},
@@ -169,14 +164,14 @@ func (q *question) settle(verdict target.Verdict) {
 }
 
 // remember returns a finding from before.
-func (v *Validator) remember(key key, version string) (finding, bool) {
+func (v *Validator) remember(key key, version string) (Finding, bool) {
 	for _, at := range []any{key, key.forVersion(version)} {
 		if value, ok := v.findings.Get(at); ok {
-			found, is := value.(finding)
+			found, is := value.(Finding)
 			return found, is
 		}
 	}
-	return finding{}, false
+	return Finding{}, false
 }
 
 // Start renders until the context ends.
@@ -268,45 +263,22 @@ func (v *Validator) pending(bundle types.NamespacedName, id target.CheckID) *que
 }
 
 // find renders and remembers.
-func (v *Validator) find(ctx context.Context, key key, job Job) finding {
+func (v *Validator) find(ctx context.Context, key key, job Job) Finding {
 	limited, cancel := context.WithTimeout(ctx, v.options.Limit)
 	defer cancel()
-	found := v.bounded(limited, job)
+	found := v.options.Render(limited, job)
 	if ctx.Err() != nil {
 		return found
 	}
-	v.options.Count(found.result)
-	if found.result == GaveUp {
+	v.options.Count(found.Result)
+	if found.Result == GaveUp {
 		return found
 	}
-	if found.byVersion {
+	if found.ByVersion {
 		key = key.forVersion(job.KubernetesVersion)
 	}
 	v.findings.Add(key, found)
 	return found
-}
-
-// bounded renders until the context ends, which templates do not notice.
-func (v *Validator) bounded(ctx context.Context, job Job) finding {
-	if v.stuck.Load() >= abandoned {
-		return finding{result: GaveUp}
-	}
-	done := make(chan finding)
-	go func() {
-		found := v.render(ctx, job)
-		select {
-		case done <- found:
-		case <-ctx.Done():
-			v.stuck.Add(-1)
-		}
-	}()
-	select {
-	case found := <-done:
-		return found
-	case <-ctx.Done():
-		v.stuck.Add(1)
-		return finding{result: GaveUp}
-	}
 }
 
 // tell wakes the controller of the bundle up.
