@@ -105,7 +105,7 @@ func (f *statusFlags) write(out *strings.Builder, item cause.Item, depth int) {
 		}
 		f.write(out, child, depth+1)
 	}
-	for _, kind := range []cause.Kind{cause.Bundle, cause.Deployment} {
+	for _, kind := range []cause.Kind{cause.Cluster, cause.Bundle, cause.Deployment} {
 		if n := ready[kind]; n > 0 {
 			fmt.Fprintf(out, "%s%d %s  %s\n", indent(depth+1), n, plural(kind, n, item.Kind), fleet.Ready)
 		}
@@ -154,9 +154,6 @@ func KindAndName(args []string, fallback cause.Kind) (cause.Kind, string, error)
 	kind, err := resourceNamed(args[0])
 	if err != nil {
 		return "", "", err
-	}
-	if kind.kind == "ClusterGroup" {
-		return "", "", session.Usage("groups have no tree; see `fleet get groups`")
 	}
 	return cause.Kind(kind.kind), args[1], nil
 }

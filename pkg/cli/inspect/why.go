@@ -27,10 +27,11 @@ func Why(s *session.Session) *cobra.Command {
 	f := &whyFlags{}
 	command := &cobra.Command{
 		Use:   "why KIND NAME",
-		Short: "Lead from a GitRepo, bundle, deployment or cluster to the first thing that is wrong",
+		Short: "Lead from a GitRepo, bundle, deployment, cluster or group to the first thing that is wrong",
 		Example: `  fleet why repo shop
   fleet why deployment shop-web --cluster prod
-  fleet why cluster prod`,
+  fleet why cluster prod
+  fleet why group all`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 2 || len(args) == 1 && strings.Contains(args[0], "/") {
 				return nil

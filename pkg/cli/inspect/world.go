@@ -29,7 +29,11 @@ func readWorld(ctx context.Context, hub client.Client, namespace string) (cause.
 	if err := hub.List(ctx, &clusters, client.InNamespace(namespace)); err != nil {
 		return world, fmt.Errorf("list clusters: %w", err)
 	}
-	world.GitRepos, world.HelmOps, world.Clusters = repos.Items, ops.Items, clusters.Items
+	var groups fleet.ClusterGroupList
+	if err := hub.List(ctx, &groups, client.InNamespace(namespace)); err != nil {
+		return world, fmt.Errorf("list cluster groups: %w", err)
+	}
+	world.GitRepos, world.HelmOps, world.Clusters, world.Groups = repos.Items, ops.Items, clusters.Items, groups.Items
 	var err error
 	if world.Bundles, err = readBundles(ctx, hub, namespace); err != nil {
 		return world, err

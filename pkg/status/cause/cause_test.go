@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -62,6 +63,13 @@ func cluster(name string, change func(*fleet.Cluster)) fleet.Cluster {
 		change(&c)
 	}
 	return c
+}
+
+func group(name, key, value string) fleet.ClusterGroup {
+	g := fleet.ClusterGroup{}
+	g.Namespace, g.Name = "ws", name
+	g.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	return g
 }
 
 func notReady(bd *fleet.BundleDeployment) {
@@ -164,6 +172,15 @@ func worlds() map[string]World {
 			Deployments: []fleet.BundleDeployment{deployment("shop-web", "one", nil)},
 			Clusters:    []fleet.Cluster{cluster("one", nil), cluster("two", nil)},
 		},
+		"group": {
+			Bundles:     []fleet.Bundle{bundle("shop-web", "shop", func(b *fleet.Bundle) { counted(b, fleet.BundleSummary{NotReady: 1, DesiredReady: 1}) })},
+			Deployments: []fleet.BundleDeployment{deployment("shop-web", "one", notReady)},
+			Clusters: []fleet.Cluster{
+				cluster("one", func(c *fleet.Cluster) { c.Status.Summary.NotReady, c.Labels = 1, map[string]string{"env": "prod"} }),
+				cluster("two", func(c *fleet.Cluster) { c.Labels = map[string]string{"env": "dev"}; silent(c) }),
+			},
+			Groups: []fleet.ClusterGroup{group("prod", "env", "prod"), group("dev", "env", "dev"), group("none", "env", "test")},
+		},
 		"no clusters": {Bundles: []fleet.Bundle{bundle("shop-web", "shop", func(b *fleet.Bundle) { counted(b, fleet.BundleSummary{}) })}},
 	}
 }
@@ -217,6 +234,16 @@ func TestWhy(t *testing.T) {
 		"held back, from a cluster without one": {"held back", Cluster, "ws", "two", []step{
 			{Cluster, "two", fleet.Pending, "", 0},
 			{Deployment, "shop-web", fleet.Pending, "render bundle shop-web: never", 0}}},
+		"a group": {"group", Group, "ws", "prod", []step{
+			{Group, "prod", fleet.NotReady, "", 0},
+			{Cluster, "one", fleet.NotReady, "", 0},
+			{Deployment, "shop-web", fleet.NotReady, "", 0},
+			{Object, "Deployment/web", fleet.NotReady, "deployment.apps shop/web [progressing] 0 of 1 available", 0}}},
+		"a group with a silent cluster": {"group", Group, "ws", "dev", []step{
+			{Group, "dev", fleet.NotReady, "", 0},
+			{Cluster, "two", Offline, "no heartbeat for 5m", 0}}},
+		"a group without clusters": {"group", Group, "ws", "none", []step{
+			{Group, "none", fleet.Ready, "no cluster is in the group", 0}}},
 		"no cluster": {"no clusters", Bundle, "ws", "shop-web", []step{
 			{Bundle, "shop-web", fleet.Ready, "its targets match no cluster", 0}}},
 	} {

@@ -4,8 +4,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	grouping "github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
@@ -16,6 +18,7 @@ type World struct {
 	Bundles     []fleet.Bundle
 	Deployments []fleet.BundleDeployment
 	Clusters    []fleet.Cluster
+	Groups      []fleet.ClusterGroup
 }
 
 // ref names an object of a kind.
@@ -38,12 +41,13 @@ type Graph struct {
 	bundles     map[ref]*fleet.Bundle
 	deployments map[ref]*fleet.BundleDeployment
 	clusters    map[ref]*fleet.Cluster
+	groups      map[ref]*fleet.ClusterGroup
 	// held are the clusters that bundles say are kept from what is wanted there, by the bundle's namespace
 	// and name and the cluster.
 	held map[heldKey]Item
 	// absent are those of them without a deployment.
 	absent map[ref]heldKey
-	// below are the bundles of sources, the deployments of bundles, and the deployments of clusters.
+	// below are the bundles of sources, the deployments of bundles and of clusters, and the clusters of groups.
 	below map[ref][]ref
 }
 
@@ -52,6 +56,7 @@ func New(world World) *Graph {
 	g := &Graph{
 		world: world, repos: map[ref]*fleet.GitRepo{}, helmOps: map[ref]*fleet.HelmOp{}, bundles: map[ref]*fleet.Bundle{},
 		deployments: map[ref]*fleet.BundleDeployment{}, clusters: map[ref]*fleet.Cluster{}, held: map[heldKey]Item{}, absent: map[ref]heldKey{}, below: map[ref][]ref{},
+		groups: map[ref]*fleet.ClusterGroup{},
 	}
 	for i := range world.GitRepos {
 		repo := &world.GitRepos[i]
@@ -84,7 +89,26 @@ func New(world World) *Graph {
 		g.below[cluster] = append(g.below[cluster], id)
 	}
 	g.addAbsent()
+	for i := range world.Groups {
+		g.group(&world.Groups[i])
+	}
 	return g
+}
+
+// group takes up a group and finds its clusters.
+func (g *Graph) group(group *fleet.ClusterGroup) {
+	id := ref{Group, group.Namespace, group.Name}
+	g.groups[id] = group
+	selector, err := grouping.Selector(group)
+	if err != nil {
+		return // the group's own condition says so
+	}
+	for i := range g.world.Clusters {
+		member := &g.world.Clusters[i]
+		if member.Namespace == group.Namespace && selector.Matches(labels.Set(member.Labels)) {
+			g.below[id] = append(g.below[id], ref{Cluster, member.Namespace, member.Name})
+		}
+	}
 }
 
 // hold takes up what a bundle says about clusters that are held back.
@@ -223,8 +247,35 @@ func (g *Graph) item(id ref) (Item, bool) {
 		if cluster := g.clusters[id]; cluster != nil {
 			return g.clusterItem(id, cluster), true
 		}
+	case Group:
+		if group := g.groups[id]; group != nil {
+			return g.groupItem(id, group), true
+		}
 	}
 	return Item{}, false
+}
+
+// groupItem judges a group by its clusters: one that is not heard from, or is kept from a bundle, counts too.
+func (g *Graph) groupItem(id ref, group *fleet.ClusterGroup) Item {
+	item := Item{Kind: Group, Namespace: id.namespace, Name: id.name, State: status.WorstOf(&group.Status.Summary)}
+	if processed := status.Find(group.Status.Conditions, fleet.ConditionProcessed); processed != nil && processed.Status == corev1.ConditionFalse {
+		item.State, item.Message = Failed, processed.Message
+		return item
+	}
+	for _, below := range g.below[id] {
+		member, _ := g.item(below)
+		state := member.State
+		if state == Offline || state == Failed {
+			state = fleet.NotReady
+		}
+		if state.Rank() > item.State.Rank() {
+			item.State = state
+		}
+	}
+	if len(g.below[id]) == 0 {
+		item.Message = "no cluster is in the group"
+	}
+	return item
 }
 
 // sourceItem judges a GitRepo or HelmOp: what keeps it from being read comes first. One with a Bundle that

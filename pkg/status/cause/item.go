@@ -18,6 +18,7 @@ const (
 	Bundle     Kind = "Bundle"
 	Deployment Kind = "BundleDeployment"
 	Cluster    Kind = "Cluster"
+	Group      Kind = "ClusterGroup"
 	// Object is a Kubernetes object on a member.
 	Object Kind = "Object"
 )

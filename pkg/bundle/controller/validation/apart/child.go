@@ -56,6 +56,8 @@ func start(command *exec.Cmd, memory int64) (*child, error) {
 		return nil, fmt.Errorf("start a process that renders: %w", err)
 	}
 	command.Stderr = &c.said
+	// Only the first line of what a process says when it ends is looked at.
+	command.Env = append(command.Env, "GOTRACEBACK=none")
 	c.in, c.to, c.from = in, json.NewEncoder(in), json.NewDecoder(out)
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start a process that renders: %w", err)
@@ -110,7 +112,7 @@ func (c *child) end() (outOfMemory bool) {
 	_ = c.in.Close()
 	_ = c.command.Process.Kill()
 	_ = c.command.Wait()
-	return c.said.has("out of memory", "cannot allocate memory", "failed to create new OS thread", "stack exceeds")
+	return c.said.has("out of memory", "cannot allocate memory", "failed to create new OS thread", "pthread_create failed", "stack exceeds")
 }
 
 // tooMuch is what is found out about a bundle that takes more memory than there is for it. Its cluster would have

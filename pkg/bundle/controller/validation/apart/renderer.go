@@ -62,7 +62,7 @@ func (r *Renderer) Judge(ctx context.Context, job validation.Job) validation.Fin
 		case outOfMemory:
 			return tooMuch(job, r.options.Memory)
 		default:
-			r.options.Log.Error(err, "bundle not validated", "bundle", job.Input.BundleID)
+			r.options.Log.Error(err, "bundle not validated", "bundle", job.Input.BundleID, "said", c.said.text())
 			return validation.Finding{Result: validation.GaveUp}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
@@ -49,7 +50,7 @@ type started struct {
 func renderer(t *testing.T, role string, memory int64) *started {
 	t.Helper()
 	s := &started{}
-	s.Renderer = New(Options{Memory: memory, Log: logr.Discard(), Command: func() *exec.Cmd {
+	s.Renderer = New(Options{Memory: memory, Log: testr.New(t), Command: func() *exec.Cmd {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
 		command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0])
