@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
+	"github.com/fairlead-dev/fairlead/integrationtests/ociserver"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
@@ -224,4 +225,23 @@ func (h *hub) changes(namespace, bundle string, running map[string]string) {
 		}
 		return nil
 	})
+}
+
+// Bundles in a registry are rendered too, and what takes all memory there is ends with the process that renders
+// it: the hub goes on, and says why.
+func TestWhatDoesNotRenderFromARegistry(t *testing.T) {
+	h := getHub(t)
+	oci := ociserver.Start(writer, reader)
+	t.Cleanup(oci.Close)
+	namespace := h.workspace("dev", "prod")
+	h.setLabel(namespace, "dev", "tier", "gold")
+	h.create(oci.Secret(namespace, "registry", writer, &reader))
+	repo, _ := h.repo(join(
+		chartFiles("value", "", `{{ required "no tier" .Values.tier | quote }}`, ""),
+		chartFiles("bomb", "", `{{ if eq .Values.env "prod" }}{{ range until 100000000 }}{{ end }}{{ end }}1`, "")))
+	h.create(gitRepo(namespace, "far", repo.HTTPURL(), func(s *fleet.GitRepoSpec) { s.OCIRegistrySecret = "registry" }))
+	h.waitDeployments("far-value", namespace, "dev")
+	h.held(namespace, "far-value", "no tier", pending)
+	h.held(namespace, "far-bomb", "MiB of memory", pending)
+	h.waitDeployments("far-bomb", namespace, "dev")
 }
