@@ -38,7 +38,7 @@ func TestCredentialsByPath(t *testing.T) {
 	wait(h, object, "names the folder without credentials", func(r *fleet.GitRepo) error {
 		return errors.Join(readySays("apps/other")(r), silent(r, "apps/one", "apps/two", "secret-"))
 	})
-	secret.Data["secrets-path.yaml"] = append(secret.Data["secrets-path.yaml"], "apps/*: {username: other, password: secret-other}\n"...)
+	secret.Data["secrets-path.yaml"] = append(secret.Data["secrets-path.yaml"], "apps/o*: {username: other, password: secret-other}\n"...)
 	if err := h.client.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
