@@ -32,8 +32,8 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	bundlecontroller "github.com/fairlead-dev/fairlead/pkg/bundle/controller"
-	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation/apart"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/judge/apart"
 	clustercontroller "github.com/fairlead-dev/fairlead/pkg/cluster/controller"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/join"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"

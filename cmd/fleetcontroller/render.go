@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation/apart"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/judge/apart"
 )
 
 // renderName is the command by which the hub has bundles rendered in another process.

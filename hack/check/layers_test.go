@@ -30,6 +30,7 @@ var layers = map[string]layer{
 	"pkg/version":            words,
 	"pkg/bundle":             pure,
 	"pkg/bundle/fetch":       edge,
+	"pkg/bundle/judge":       edge,
 	"pkg/bundle/controller":  control,
 	"pkg/target":             pure,
 	"pkg/status":             pure,
@@ -74,7 +75,7 @@ var layers = map[string]layer{
 }
 
 // sides says which program a package belongs to; packages of the two sides meet in pure layers only.
-var hubSide = []string{"pkg/bundle/controller", "pkg/bundle/fetch", "pkg/cluster/controller", "pkg/gitjob", "pkg/status/feed", "pkg/status/gauges"}
+var hubSide = []string{"pkg/bundle/controller", "pkg/bundle/judge", "pkg/bundle/fetch", "pkg/cluster/controller", "pkg/gitjob", "pkg/status/feed", "pkg/status/gauges"}
 
 // outsideWorld is what a pure package must not import.
 var outsideWorld = []string{

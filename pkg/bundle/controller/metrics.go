@@ -3,7 +3,7 @@ package controller
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/judge"
 	"github.com/fairlead-dev/fairlead/pkg/telemetry"
 )
 
@@ -30,13 +30,13 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}
 		*counter.to = made
 	}
-	for _, result := range validation.Results() {
+	for _, result := range judge.Results() {
 		metrics.renders.WithLabelValues(string(result)) // shown before the first
 	}
 	return metrics, nil
 }
 
-func (m *Metrics) rendered(result validation.Result) {
+func (m *Metrics) rendered(result judge.Result) {
 	m.renders.WithLabelValues(string(result)).Inc()
 }
 

@@ -18,6 +18,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/judge"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
@@ -51,7 +52,7 @@ type Reconciler struct {
 	// Validate lets bundles be rendered before they are sent, unless they say otherwise.
 	Validate bool
 	// Render judges one bundle and ends with its context; its memory is bounded.
-	Render func(context.Context, validation.Job) validation.Finding
+	Render func(context.Context, judge.Job) judge.Finding
 	// Keeper removes contents from registries.
 	Keeper  *store.Keeper
 	Events  events.EventRecorder

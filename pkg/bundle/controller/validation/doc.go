@@ -8,7 +8,6 @@
 // are let through, and so are those that take too long or too much, and those for which nobody answered in
 // time. The agent tells.
 //
-// It reads a bundle's files through its user and writes nothing. Who renders is its user's choice too, because
-// templates are foreign code: package apart gives them a process of their own. Start reading with Validator.Ask,
-// then Judge.
+// It reads a bundle's files through its user and writes nothing. Its user renders, too: packages judge and
+// apart. Start reading with Validator.Ask.
 package validation

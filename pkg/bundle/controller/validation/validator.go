@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/judge"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -36,9 +37,9 @@ type Options struct {
 	// Files returns the files of a bundle, which must be those that id names.
 	Files func(ctx context.Context, bundle types.NamespacedName, id string) (content.Manifest, error)
 	// Render judges a bundle and ends when its context does.
-	Render func(context.Context, Job) Finding
+	Render func(context.Context, judge.Job) judge.Finding
 	// Count is told of each rendering.
-	Count func(Result)
+	Count func(judge.Result)
 	// Workers render at the same time; 2 when 0.
 	Workers int
 	// Limit of one rendering; DefaultLimit when 0.
@@ -154,7 +155,7 @@ func (v *Validator) question(bundle, manifest string, check target.Check) *quest
 		return asked
 	}
 	if found, ok := v.remember(asked.key, known(check.ID.KubernetesVersion)); ok {
-		asked.settle(found.verdict())
+		asked.settle(verdict(found))
 	}
 	return asked
 }
@@ -164,14 +165,14 @@ func (q *question) settle(verdict target.Verdict) {
 }
 
 // remember returns a finding from before.
-func (v *Validator) remember(key key, version string) (Finding, bool) {
+func (v *Validator) remember(key key, version string) (judge.Finding, bool) {
 	for _, at := range []any{key, key.forVersion(version)} {
 		if value, ok := v.findings.Get(at); ok {
-			found, is := value.(Finding)
+			found, is := value.(judge.Finding)
 			return found, is
 		}
 	}
-	return Finding{}, false
+	return judge.Finding{}, false
 }
 
 // Start renders until the context ends.
@@ -244,13 +245,13 @@ func (v *Validator) answer(ctx context.Context, bundle types.NamespacedName, man
 	version := known(id.KubernetesVersion)
 	found, ok := v.remember(asked.key, version)
 	if !ok {
-		found = v.find(ctx, asked.key, Job{KubernetesVersion: version, Input: render.Input{
+		found = v.find(ctx, asked.key, judge.Job{KubernetesVersion: version, Input: render.Input{
 			BundleID: bundle.Name, ManifestID: manifest, Manifest: files, Options: asked.options,
 		}})
 	}
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
-	asked.settle(found.verdict())
+	asked.settle(verdict(found))
 }
 
 func (v *Validator) pending(bundle types.NamespacedName, id target.CheckID) *question {
@@ -263,7 +264,7 @@ func (v *Validator) pending(bundle types.NamespacedName, id target.CheckID) *que
 }
 
 // find renders and remembers.
-func (v *Validator) find(ctx context.Context, key key, job Job) Finding {
+func (v *Validator) find(ctx context.Context, key key, job judge.Job) judge.Finding {
 	limited, cancel := context.WithTimeout(ctx, v.options.Limit)
 	defer cancel()
 	found := v.options.Render(limited, job)
@@ -271,7 +272,7 @@ func (v *Validator) find(ctx context.Context, key key, job Job) Finding {
 		return found
 	}
 	v.options.Count(found.Result)
-	if found.Result == GaveUp {
+	if found.Result == judge.GaveUp {
 		return found
 	}
 	if found.ByVersion {

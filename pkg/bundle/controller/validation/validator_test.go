@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/judge"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -35,12 +36,12 @@ type running struct {
 	now     atomic.Int64
 	renders atomic.Int32
 	reads   atomic.Int32
-	counts  chan Result
+	counts  chan judge.Result
 }
 
 func start(t *testing.T, files content.Manifest, options Options) *running {
 	t.Helper()
-	r := &running{counts: make(chan Result, 1000)}
+	r := &running{counts: make(chan judge.Result, 1000)}
 	options.Files = func(context.Context, types.NamespacedName, string) (content.Manifest, error) {
 		r.reads.Add(1)
 		if files.Resources == nil {
@@ -48,13 +49,13 @@ func start(t *testing.T, files content.Manifest, options Options) *running {
 		}
 		return files, nil
 	}
-	options.Count = func(result Result) {
+	options.Count = func(result judge.Result) {
 		r.renders.Add(1)
 		r.counts <- result
 	}
 	options.Now = func() time.Time { return time.Unix(0, r.now.Load()) }
 	if options.Render == nil {
-		options.Render = Judge
+		options.Render = judge.Judge
 	}
 	options.Log = logr.Discard()
 	r.Validator = New(options)
@@ -176,9 +177,9 @@ func TestOneRendering(t *testing.T) {
 
 // Bundles that take longer than their limit are let through, and asked about again another time.
 func TestNoEnd(t *testing.T) {
-	r := start(t, chart("1"), Options{Limit: time.Millisecond, Render: func(ctx context.Context, _ Job) Finding {
+	r := start(t, chart("1"), Options{Limit: time.Millisecond, Render: func(ctx context.Context, _ judge.Job) judge.Finding {
 		<-ctx.Done()
-		return Finding{Result: GaveUp}
+		return judge.Finding{Result: judge.GaveUp}
 	}})
 	if got := r.answers(t, check("a", "", nil)); got != "a@: ok" {
 		t.Errorf("verdict %s", got)
@@ -258,9 +259,9 @@ func TestKeys(t *testing.T) {
 }
 
 func BenchmarkJudge(b *testing.B) {
-	job := Job{Input: render.Input{BundleID: "app", ManifestID: "s-1", Manifest: chart("1")}, KubernetesVersion: "v1.30.0"}
+	job := judge.Job{Input: render.Input{BundleID: "app", ManifestID: "s-1", Manifest: chart("1")}, KubernetesVersion: "v1.30.0"}
 	for b.Loop() {
-		if Judge(b.Context(), job).Result != Passed {
+		if judge.Judge(b.Context(), job).Result != judge.Passed {
 			b.Fatal("does not render")
 		}
 	}

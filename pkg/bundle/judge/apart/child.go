@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"slices"
 
-	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/judge"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 )
 
@@ -24,7 +24,7 @@ type greeting struct {
 
 // request asks for one finding. As many files as it says follow, each a value of its own.
 type request struct {
-	Job validation.Job `json:"job"`
+	Job judge.Job `json:"job"`
 	// Same says that the files are those of the request before.
 	Same  bool `json:"same,omitempty"`
 	Files int  `json:"files,omitempty"`
@@ -78,7 +78,7 @@ func start(command *exec.Cmd, memory int64) (*child, error) {
 }
 
 // ask gets a finding. After an error the process is of no use.
-func (c *child) ask(ctx context.Context, job validation.Job) (found validation.Finding, err error) {
+func (c *child) ask(ctx context.Context, job judge.Job) (found judge.Finding, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.command.Process.Kill() })
 	defer stop()
 	files := job.Input.Manifest.Resources
@@ -101,7 +101,7 @@ func (c *child) ask(ctx context.Context, job validation.Job) (found validation.F
 	if err == nil {
 		err = c.from.Decode(&found)
 	}
-	if err == nil && !slices.Contains(validation.Results(), found.Result) {
+	if err == nil && !slices.Contains(judge.Results(), found.Result) {
 		err = fmt.Errorf("the answer %q is none", found.Result)
 	}
 	return found, err
@@ -118,12 +118,12 @@ func (c *child) end() (outOfMemory bool) {
 // tooMuch is what is found out about a bundle that takes more memory than there is for it. Its cluster would have
 // to take it, too, and the agent is one process for all bundles; so it is held back, unless the cluster's own
 // values may be what decides.
-func tooMuch(job validation.Job, memory int64) validation.Finding {
+func tooMuch(job judge.Job, memory int64) judge.Finding {
 	helm := job.Input.Options.Helm
 	if helm != nil && len(helm.ValuesFrom) > 0 {
-		return validation.Finding{Result: validation.MemberDecides}
+		return judge.Finding{Result: judge.MemberDecides}
 	}
-	return validation.Finding{Result: validation.Failed, Message: fmt.Sprintf(
+	return judge.Finding{Result: judge.Failed, Message: fmt.Sprintf(
 		"render bundle %s: it cannot be validated: it needs more than %d MiB of memory; look for templates that repeat too much, or set validate: false to send it as it is",
 		job.Input.BundleID, memory>>20)}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/go-logr/logr/testr"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/judge"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 )
@@ -76,8 +76,8 @@ func renderer(t *testing.T, role string, memory int64) *started {
 	return s
 }
 
-func job(template string) validation.Job {
-	return validation.Job{KubernetesVersion: "v1.30.0", Input: render.Input{
+func job(template string) judge.Job {
+	return judge.Job{KubernetesVersion: "v1.30.0", Input: render.Input{
 		BundleID: "app", ManifestID: "s-" + strconv.Itoa(len(template)) + template[:1],
 		Manifest: content.Manifest{Resources: []fleet.BundleResource{
 			{Name: "Chart.yaml", Content: "apiVersion: v2\nname: app\nversion: 1.0.0\n"},
@@ -96,7 +96,7 @@ func TestSameAsJudge(t *testing.T) {
 			if tier != "" {
 				asked.Input.Options.Helm = &fleet.HelmOptions{Values: &fleet.GenericMap{Data: map[string]any{"tier": tier}}}
 			}
-			got, want := r.Judge(t.Context(), asked), validation.Judge(t.Context(), asked)
+			got, want := r.Judge(t.Context(), asked), judge.Judge(t.Context(), asked)
 			if got != want {
 				t.Errorf("%s with %q: got %+v, want %+v", template, tier, got, want)
 			}
@@ -113,21 +113,21 @@ func TestTooMuchMemory(t *testing.T) {
 		t.Skip("memory is limited on Linux only")
 	}
 	r := renderer(t, "serve", 128<<20)
-	if found := r.Judge(t.Context(), job("1")); found.Result != validation.Passed {
+	if found := r.Judge(t.Context(), job("1")); found.Result != judge.Passed {
 		t.Fatalf("a small bundle: %+v", found)
 	}
 	for _, template := range []string{`{{ range until 100000000 }}{{ end }}`, `{{ repeat 1000000000 "x" }}`, `{{ include "double" (dict "n" 0) }}`} {
 		found := r.Judge(t.Context(), job(template))
-		if found.Result != validation.Failed || !strings.Contains(found.Message, "bundle app") || !strings.Contains(found.Message, "128 MiB") {
+		if found.Result != judge.Failed || !strings.Contains(found.Message, "bundle app") || !strings.Contains(found.Message, "128 MiB") {
 			t.Errorf("%s: %+v", template, found)
 		}
 	}
 	asked := job(`{{ repeat 1000000000 "x" }}`)
 	asked.Input.Options.Helm = &fleet.HelmOptions{ValuesFrom: []fleet.ValuesFrom{{}}}
-	if found := r.Judge(t.Context(), asked); found.Result != validation.MemberDecides {
+	if found := r.Judge(t.Context(), asked); found.Result != judge.MemberDecides {
 		t.Errorf("with values of the member: %+v", found)
 	}
-	if found := r.Judge(t.Context(), job("2")); found.Result != validation.Passed {
+	if found := r.Judge(t.Context(), job("2")); found.Result != judge.Passed {
 		t.Errorf("a bundle after those: %+v", found)
 	}
 }
@@ -140,7 +140,7 @@ func TestLargeFiles(t *testing.T) {
 		asked.Input.Manifest.Resources = append(asked.Input.Manifest.Resources,
 			fleet.BundleResource{Name: fmt.Sprintf("files/%d.txt", i), Content: strings.Repeat("some text\n", 1<<20)})
 	}
-	if found := r.Judge(t.Context(), asked); found.Result != validation.Passed {
+	if found := r.Judge(t.Context(), asked); found.Result != judge.Passed {
 		t.Errorf("%+v", found)
 	}
 }
@@ -151,10 +151,10 @@ func TestNoEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	endless := `{{ range until 60000 }}{{ range until 60000 }}{{ end }}{{ end }}`
-	if found := r.Judge(ctx, job(endless)); found.Result != validation.GaveUp {
+	if found := r.Judge(ctx, job(endless)); found.Result != judge.GaveUp {
 		t.Errorf("%+v", found)
 	}
-	if found := r.Judge(t.Context(), job("1")); found.Result != validation.Passed {
+	if found := r.Judge(t.Context(), job("1")); found.Result != judge.Passed {
 		t.Errorf("a bundle after that: %+v", found)
 	}
 }
@@ -162,7 +162,7 @@ func TestNoEnd(t *testing.T) {
 // A program that is another one, or none, lets bundles through.
 func TestOtherProgram(t *testing.T) {
 	for _, role := range []string{"old", "nothing"} {
-		if found := renderer(t, role, 0).Judge(t.Context(), job("1")); found.Result != validation.GaveUp {
+		if found := renderer(t, role, 0).Judge(t.Context(), job("1")); found.Result != judge.GaveUp {
 			t.Errorf("%s: %+v", role, found)
 		}
 	}
@@ -196,7 +196,7 @@ func TestOneStays(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			if found := r.Judge(t.Context(), job("1")); found.Result != validation.Passed {
+			if found := r.Judge(t.Context(), job("1")); found.Result != judge.Passed {
 				t.Errorf("%+v", found)
 			}
 		})
@@ -221,7 +221,7 @@ func BenchmarkJudge(b *testing.B) {
 	}})
 	ctx, cancel := context.WithCancel(b.Context())
 	for b.Loop() {
-		if r.Judge(b.Context(), job("1")).Result != validation.Passed {
+		if r.Judge(b.Context(), job("1")).Result != judge.Passed {
 			b.Fatal("does not render")
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/judge"
 )
 
 // DefaultMemory is what rendering one bundle may take, in bytes, besides room for its files.
@@ -39,13 +39,13 @@ func New(options Options) *Renderer {
 	return &Renderer{options: options}
 }
 
-// Judge does what validation.Judge does, and ends with the context.
-func (r *Renderer) Judge(ctx context.Context, job validation.Job) validation.Finding {
+// Judge does what judge.Judge does, and ends with the context.
+func (r *Renderer) Judge(ctx context.Context, job judge.Job) judge.Finding {
 	for {
 		c, err := r.take()
 		if err != nil {
 			r.options.Log.Error(err, "bundle not validated", "bundle", job.Input.BundleID)
-			return validation.Finding{Result: validation.GaveUp}
+			return judge.Finding{Result: judge.GaveUp}
 		}
 		used := c.used
 		found, err := c.ask(ctx, job)
@@ -56,14 +56,14 @@ func (r *Renderer) Judge(ctx context.Context, job validation.Job) validation.Fin
 		outOfMemory := c.end()
 		switch {
 		case ctx.Err() != nil:
-			return validation.Finding{Result: validation.GaveUp}
+			return judge.Finding{Result: judge.GaveUp}
 		case outOfMemory && used:
 			// What was left of bundles before must not count.
 		case outOfMemory:
 			return tooMuch(job, r.options.Memory)
 		default:
 			r.options.Log.Error(err, "bundle not validated", "bundle", job.Input.BundleID, "said", c.said.text())
-			return validation.Finding{Result: validation.GaveUp}
+			return judge.Finding{Result: judge.GaveUp}
 		}
 	}
 }

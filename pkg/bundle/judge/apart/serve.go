@@ -9,7 +9,7 @@ import (
 	"runtime/debug"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/judge"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 )
 
@@ -33,13 +33,13 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	jobs, ended := make(chan validation.Job), make(chan error, 1)
+	jobs, ended := make(chan judge.Job), make(chan error, 1)
 	go func() { ended <- receive(from, jobs, base, opened.Memory) }()
-	answers := make(chan validation.Finding, 1)
+	answers := make(chan judge.Finding, 1)
 	for {
 		select {
 		case job := <-jobs:
-			go func() { answers <- validation.Judge(context.Background(), job) }()
+			go func() { answers <- judge.Judge(context.Background(), job) }()
 		case found := <-answers:
 			if err := to.Encode(found); err != nil {
 				return fmt.Errorf("answer a request: %w", err)
@@ -51,7 +51,7 @@ func Serve(in io.Reader, out io.Writer) error {
 }
 
 // receive reads requests until the input ends. Before the files of one come there is room for them.
-func receive(from *json.Decoder, jobs chan<- validation.Job, base, memory int64) error {
+func receive(from *json.Decoder, jobs chan<- judge.Job, base, memory int64) error {
 	var files []fleet.BundleResource
 	var size int64
 	for {
