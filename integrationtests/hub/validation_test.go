@@ -97,6 +97,24 @@ func (h *hub) held(namespace, bundle, text string, count func(*fleet.BundleSumma
 	})
 }
 
+// keptFrom waits until a cluster's own numbers name exactly the bundles that it is kept from.
+func (h *hub) keptFrom(namespace, name string, bundles ...string) {
+	h.t.Helper()
+	object := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	wait(h, object, "counts what it is kept from", func(c *fleet.Cluster) error {
+		var held []string
+		for i := range c.Status.Summary.NonReadyResources {
+			if _, is := status.HeldBack(&c.Status.Summary.NonReadyResources[i]); is {
+				held = append(held, c.Status.Summary.NonReadyResources[i].Name)
+			}
+		}
+		if fmt.Sprint(held) != fmt.Sprint(bundles) {
+			return fmt.Errorf("summary is %+v, want %v", c.Status.Summary, bundles)
+		}
+		return nil
+	})
+}
+
 // ids are the deployment ids by bundle of one cluster.
 func (h *hub) ids(namespace, cluster string, bundles ...string) map[string]string {
 	ids := map[string]string{}
@@ -131,6 +149,7 @@ func TestWhatDoesNotRenderIsHeldBack(t *testing.T) {
 	h.held(namespace, "held-value", "no tier", pending)
 	wait(h, object, "says it too", readySays("Bundle held-value: Pending(1) [Cluster "+namespace+"/prod: held back: render bundle held-value: "))
 
+	h.keptFrom(namespace, "prod", "held-value")
 	h.answer(namespace, "held-template", "held-version")
 
 	before, running, seen := h.renders(), h.ids(namespace, "prod", "held-template", "held-version"), len(h.writes())
@@ -182,6 +201,7 @@ func TestWhatDoesNotRenderIsHeldBack(t *testing.T) {
 		}
 		return nil
 	})
+	h.keptFrom(namespace, "prod")
 }
 
 // answer does what agents do that apply everything.

@@ -8,10 +8,10 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
-// Held is a cluster that is kept from what is wanted there, because it cannot be made or does not render.
+// Held is a cluster, or a bundle on a cluster, that is kept from what is wanted there, because it cannot be made or does not render.
 type Held struct {
-	// Cluster is "namespace/name".
-	Cluster string
+	// Name is "namespace/name" of the cluster in a bundle's summary, and the bundle's name in a cluster's.
+	Name string
 	// State of the cluster's deployment; empty when it has none.
 	State fleet.BundleState
 	// Message says why.
@@ -24,6 +24,16 @@ const heldBack = "held back: "
 // HeldBack returns why a cluster is held back, as a bundle's summary names it; false when it is not.
 func HeldBack(resource *fleet.NonReadyResource) (why string, is bool) {
 	return strings.CutPrefix(resource.Message, heldBack)
+}
+
+// Hold counts what a cluster is kept from in its roll-up. What has no deployment is not counted in it yet.
+func (r *Rollup) Hold(held []Held) {
+	for _, one := range held {
+		if one.State == "" {
+			r.AddPending(1)
+		}
+	}
+	hold(&r.Summary, held)
 }
 
 // hold counts clusters that are held back in a bundle's summary: those without deployment are pending (and
@@ -49,9 +59,9 @@ func hold(summary *fleet.BundleSummary, held []Held) {
 			Count(summary, one.State, -1)
 			Count(summary, state, 1)
 		}
-		entry := fleet.NonReadyResource{Name: one.Cluster, State: state, Message: Cut(heldBack+one.Message, maxRecordText)}
-		isHeld[one.Cluster] = true
-		if present := listed[one.Cluster]; present != nil {
+		entry := fleet.NonReadyResource{Name: one.Name, State: state, Message: Cut(heldBack+one.Message, maxRecordText)}
+		isHeld[one.Name] = true
+		if present := listed[one.Name]; present != nil {
 			*present = entry
 			continue
 		}

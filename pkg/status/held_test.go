@@ -52,7 +52,7 @@ func TestHeld(t *testing.T) {
 func TestHeldIsBounded(t *testing.T) {
 	var held []Held
 	for i := range 500 {
-		held = append(held, Held{Cluster: fmt.Sprintf("ws/h%03d", i), Message: "no"})
+		held = append(held, Held{Name: fmt.Sprintf("ws/h%03d", i), Message: "no"})
 	}
 	got := Bundle(BundleInput{Generation: 1, Rollup: indexOf(fleet.ErrApplied).Bundle("ws", "b"), Held: held, Rollout: &Rollout{Missing: 500}}, noon)
 	list := got.Summary.NonReadyResources
@@ -77,5 +77,28 @@ func TestHeldReachesTheSource(t *testing.T) {
 	}
 	if seen := summarize(t, "GitRepo", got); !seen.Error {
 		t.Errorf("the dashboard shows %+v", seen)
+	}
+}
+
+// A cluster's numbers count what it is kept from, also where it has no deployment of it.
+func TestHoldOnCluster(t *testing.T) {
+	rollup := Rollup{Summary: fleet.BundleSummary{DesiredReady: 3, Ready: 2, NotReady: 1,
+		NonReadyResources: []fleet.NonReadyResource{{Name: "web", State: fleet.NotReady, Message: "0 of 1"}}}}
+	rollup.Hold(nil)
+	if rollup.Summary.Ready != 2 || rollup.Summary.DesiredReady != 3 {
+		t.Errorf("nothing is held and it counts %+v", rollup.Summary)
+	}
+	rollup.Hold([]Held{{"app", fleet.Ready, "render bundle app: no"}, {"new", "", "render bundle new: no"}})
+	summary := rollup.Summary
+	if summary.DesiredReady != 4 || summary.Ready != 1 || summary.OutOfSync != 1 || summary.Pending != 1 || summary.NotReady != 1 {
+		t.Errorf("counts %+v", summary)
+	}
+	var got []string
+	for _, resource := range summary.NonReadyResources {
+		got = append(got, fmt.Sprint(resource.Name, " ", resource.State, " ", resource.Message))
+	}
+	want := "[app OutOfSync held back: render bundle app: no new Pending held back: render bundle new: no web NotReady 0 of 1]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("names %v, want %s", got, want)
 	}
 }

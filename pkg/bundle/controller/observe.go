@@ -83,7 +83,7 @@ func heldOf(plan target.Plan, current []fleet.BundleDeployment) []status.Held {
 	}
 	held := make([]status.Held, 0, len(plan.Failed))
 	for _, failure := range plan.Failed {
-		held = append(held, status.Held{Cluster: failure.Cluster, State: states[failure.Cluster], Message: failure.Err.Error()})
+		held = append(held, status.Held{Name: failure.Cluster, State: states[failure.Cluster], Message: failure.Err.Error()})
 	}
 	return held
 }

@@ -60,6 +60,9 @@ func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keep
 	if err != nil {
 		return fmt.Errorf("index clusters: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &fleet.Bundle{}, bundleByHeld, heldOn); err != nil {
+		return fmt.Errorf("index bundles by held clusters: %w", err)
+	}
 	renewed, err := telemetry.Counter(options.Registry, "fleet_cluster_heartbeats_total",
 		"Renewals of members' leases: noted, or news because the cluster's status is another one with them.", "result")
 	if err != nil {
@@ -81,6 +84,7 @@ func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keep
 		WatchesRawSource(source.Kind(own.GetCache(), &coordinationv1.Lease{}, r.renewals())).
 		WatchesRawSource(source.Func(r.heartbeats.watch)).
 		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(r.leavingOwnerOf), builder.WithPredicates(onlyDepartures()))
+	build = build.Watches(&fleet.Bundle{}, heldEvents())
 	if options.RollupEvents != nil {
 		build = build.WatchesRawSource(options.RollupEvents)
 	}
@@ -248,6 +252,11 @@ func (r *clusters) gather(ctx context.Context, stored *fleet.Cluster, problem er
 	snapshot := r.snapshot(stored, problem, lease)
 	if r.options.Rollups != nil {
 		if rollup, ok := r.options.Rollups.Cluster(stored.Namespace, stored.Name); ok {
+			held, err := r.keptFrom(ctx, stored)
+			if err != nil {
+				return snapshot, err
+			}
+			rollup.Hold(held)
 			snapshot.Rollup = &rollup
 		}
 	}

@@ -47,7 +47,7 @@ func told(t *testing.T, deployments []fleet.BundleDeployment, bundles map[string
 func TestConditionsAndChainsAgree(t *testing.T) {
 	none := status.BundleInput{}
 	held := func(cluster string, state fleet.BundleState) status.BundleInput {
-		in := status.BundleInput{Held: []status.Held{{Cluster: "ws/" + cluster, State: state, Message: "render bundle web: no"}}}
+		in := status.BundleInput{Held: []status.Held{{Name: "ws/" + cluster, State: state, Message: "render bundle web: no"}}}
 		if state == "" {
 			in.Rollout = &status.Rollout{Missing: 1}
 		}
