@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// It would speak of what was.
 		return reconcile.Result{RequeueAfter: behindRetry}, nil
 	}
-	if err := r.tell(ctx, &bundle, observe(&bundle, pass, rollup, r.Now()), telling, pass.err != nil); err != nil {
+	if err := r.tell(ctx, &bundle, observe(&bundle, pass, rollup, r.Now()), telling, pass); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: pass.again(r.Now())}, retried(pass.err)
@@ -203,12 +203,15 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, bundle *fleet.Bundle) 
 
 // tell writes the status when it differs. Numbers alone wait for their time; what answers an edit, and what
 // goes wrong, does not.
-func (r *Reconciler) tell(ctx context.Context, bundle *fleet.Bundle, next fleet.BundleStatus, telling feed.Telling, urgent bool) error {
+func (r *Reconciler) tell(ctx context.Context, bundle *fleet.Bundle, next fleet.BundleStatus, telling feed.Telling, pass outcome) error {
 	if equality.Semantic.DeepEqual(bundle.Status, next) {
 		telling.Nothing()
 		return nil
 	}
-	if urgent || bundle.Status.ObservedGeneration != next.ObservedGeneration {
+	if pass.plan.More {
+		defer r.Rollups.Writing()() // the next pass goes on at once
+	}
+	if pass.err != nil || bundle.Status.ObservedGeneration != next.ObservedGeneration {
 		telling.Must()
 	} else if !telling.May() {
 		return nil
