@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/controller"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
@@ -172,7 +173,7 @@ func (a *agent) serveCluster(ctx context.Context, credential join.Credential) er
 	if err != nil {
 		return fmt.Errorf("connect to the hub: %w", err)
 	}
-	member, err := helm.NewMember(a.config, a.settings.namespace, apply.NewMemory())
+	member, err := access.NewMember(a.config, a.settings.namespace, apply.NewMemory())
 	if err != nil {
 		return err
 	}

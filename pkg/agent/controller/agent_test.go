@@ -26,6 +26,7 @@ import (
 
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/controller"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
@@ -115,7 +116,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	member, err := helm.NewMember(w.member.Admin().Config, agentNamespace, apply.NewMemory())
+	member, err := access.NewMember(w.member.Admin().Config, agentNamespace, apply.NewMemory())
 	if err != nil {
 		w.t.Fatal(err)
 	}

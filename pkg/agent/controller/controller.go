@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health/rules"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
@@ -51,7 +52,7 @@ type Options struct {
 type Controller struct {
 	options  Options
 	hub      *hub.Hub
-	member   *helm.Member
+	member   *access.Member
 	deployer *helm.Deployer
 	watcher  *live.Watcher
 	spots    *spot.Watcher
@@ -121,7 +122,7 @@ type failure struct {
 }
 
 // New returns a controller; Run starts it. Its watches on the member end with the context.
-func New(ctx context.Context, from *hub.Hub, member *helm.Member, deployer *helm.Deployer, options Options) (*Controller, error) {
+func New(ctx context.Context, from *hub.Hub, member *access.Member, deployer *helm.Deployer, options Options) (*Controller, error) {
 	if options.Workers <= 0 {
 		options.Workers = 50
 	}

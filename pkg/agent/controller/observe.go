@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health"
-	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/agent/report"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -72,7 +72,7 @@ func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.Bu
 	return seen
 }
 
-func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.Unstructured, identity *helm.Identity, claim apply.Claim, rules diff.Rules, ignore *fleet.IgnoreOptions) report.Sight {
+func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.Unstructured, identity *access.Identity, claim apply.Claim, rules diff.Rules, ignore *fleet.IgnoreOptions) report.Sight {
 	seen := report.Sight{Desired: desired}
 	live, unknown := c.find(ctx, e, desired, identity)
 	switch {
@@ -99,7 +99,7 @@ func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.U
 
 // confirmed looks at a custom resource itself that seems to differ: a watch that is older than the present schema of
 // its kind does not show all fields. Such a watch is begun anew.
-func (c *Controller) confirmed(ctx context.Context, seen report.Sight, identity *helm.Identity, claim apply.Claim, rules diff.Rules) (*unstructured.Unstructured, diff.Verdict) {
+func (c *Controller) confirmed(ctx context.Context, seen report.Sight, identity *access.Identity, claim apply.Claim, rules diff.Rules) (*unstructured.Unstructured, diff.Verdict) {
 	fresh, err := identity.Writer.Get(ctx, seen.Desired)
 	if err != nil || fresh == nil || older(fresh, seen.Live) {
 		return seen.Live, seen.Verdict
@@ -123,7 +123,7 @@ const notListed = "not listed yet"
 // find returns the newest that is known of a live object: what the watch has, or what the API server
 // answered to our last write while the watch lags behind. What the watch lacks is asked for, since an
 // object may have lost the mark by which it is watched.
-func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.Unstructured, identity *helm.Identity) (live *unstructured.Unstructured, unknown string) {
+func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.Unstructured, identity *access.Identity) (live *unstructured.Unstructured, unknown string) {
 	key := manifest.KeyOf(desired)
 	resource, err := c.resourceOf(desired)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health/rules"
-	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/agent/report"
 	"github.com/fairlead-dev/fairlead/pkg/agent/spot"
@@ -47,7 +47,7 @@ func (e *entry) compileRules(deployment *fleet.BundleDeployment) error {
 }
 
 // spotClients returns the clients of the member's identities, for narrow watches.
-func spotClients(member *helm.Member) spot.Clients {
+func spotClients(member *access.Member) spot.Clients {
 	return func(identity string) (dynamic.Interface, error) {
 		found, err := member.Known(identity)
 		if err != nil {
@@ -62,7 +62,7 @@ func (c *Controller) spotChanged(name string) { c.queue.Add(name) }
 
 // explain adds to workloads that are not ready for a while why their pods do not run, and watches those pods until
 // they do. Objects that are only looked at are watched here too: they need not carry the bundle's mark.
-func (c *Controller) explain(e *entry, identity *helm.Identity, objects []report.Sight) {
+func (c *Controller) explain(e *entry, identity *access.Identity, objects []report.Sight) {
 	targets := c.readOnlyTargets(e, identity)
 	var stuck []*report.Sight
 	for i := range objects {
@@ -102,7 +102,7 @@ func (c *Controller) explain(e *entry, identity *helm.Identity, objects []report
 }
 
 // readOnlyTargets names the objects of a release that are only looked at.
-func (c *Controller) readOnlyTargets(e *entry, identity *helm.Identity) []spot.Target {
+func (c *Controller) readOnlyTargets(e *entry, identity *access.Identity) []spot.Target {
 	var targets []spot.Target
 	for _, object := range e.record.Objects {
 		if !manifest.IsReadOnly(object) {
@@ -115,7 +115,7 @@ func (c *Controller) readOnlyTargets(e *entry, identity *helm.Identity) []spot.T
 	return targets
 }
 
-func readOnlyTarget(resource schema.GroupVersionResource, object *unstructured.Unstructured, identity *helm.Identity) spot.Target {
+func readOnlyTarget(resource schema.GroupVersionResource, object *unstructured.Unstructured, identity *access.Identity) spot.Target {
 	return spot.Target{
 		Resource: resource, Namespace: object.GetNamespace(), Identity: identity.Name,
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", object.GetName()).String(),
@@ -123,7 +123,7 @@ func readOnlyTarget(resource schema.GroupVersionResource, object *unstructured.U
 }
 
 // findReadOnly returns an object that is only looked at, as the bundle's identity may see it.
-func (c *Controller) findReadOnly(ctx context.Context, resource schema.GroupVersionResource, desired *unstructured.Unstructured, identity *helm.Identity) (*unstructured.Unstructured, error) {
+func (c *Controller) findReadOnly(ctx context.Context, resource schema.GroupVersionResource, desired *unstructured.Unstructured, identity *access.Identity) (*unstructured.Unstructured, error) {
 	watched, known := c.spots.List(readOnlyTarget(resource, desired, identity))
 	switch {
 	case !known:
@@ -134,7 +134,7 @@ func (c *Controller) findReadOnly(ctx context.Context, resource schema.GroupVers
 	return watched[0], nil
 }
 
-func podsOf(workload *unstructured.Unstructured, identity *helm.Identity) (spot.Target, bool) {
+func podsOf(workload *unstructured.Unstructured, identity *access.Identity) (spot.Target, bool) {
 	content, found, err := unstructured.NestedMap(workload.Object, "spec", "selector")
 	if err != nil || !found {
 		return spot.Target{}, false
@@ -152,6 +152,6 @@ func podsOf(workload *unstructured.Unstructured, identity *helm.Identity) (spot.
 	}, true
 }
 
-func warningsIn(namespace string, identity *helm.Identity) spot.Target {
+func warningsIn(namespace string, identity *access.Identity) spot.Target {
 	return spot.Target{Resource: eventResource, Namespace: namespace, FieldSelector: warnings, Identity: identity.Name}
 }

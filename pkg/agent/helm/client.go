@@ -16,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/namespace"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -28,7 +30,7 @@ const writersAtOnce = 8
 type client struct {
 	// ctx ends the operation: Helm's interface hands none through.
 	ctx       context.Context
-	identity  *Identity
+	identity  *access.Identity
 	claim     apply.Claim
 	namespace string
 	force     bool
@@ -77,7 +79,7 @@ func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 	for _, object := range objects {
 		manifest.Concede(object)
 	}
-	return infos(objects, c.identity.member.mapper, c.namespace)
+	return infos(objects, c.identity.Member().Mapper(), c.namespace)
 }
 
 // Create implements kube.Interface.
@@ -211,7 +213,7 @@ func (c *client) applyOne(object *unstructured.Unstructured, info *resource.Info
 // placeLate gives the namespace to an object whose kind was not known when the manifest was read.
 func (c *client) placeLate(object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind()
-	mapping, err := c.identity.member.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := c.identity.Member().Mapper().RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
 	case meta.IsNoMatchError(err):
 		return fault.Wrap(fault.Stalled, "NoSuchKind", fmt.Errorf("apply %s: %w", manifest.KeyOf(object), err))
@@ -320,7 +322,7 @@ func (c *client) stays(object *unstructured.Unstructured) bool {
 	case manifest.CustomResourceDefinition:
 		return !c.deleteDefinitions
 	case manifest.Namespace:
-		return isProtected(key.Name) || key.Name == c.identity.member.namespace
+		return namespace.IsProtected(key.Name) || key.Name == c.identity.Member().Namespace()
 	}
 	return false
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -22,7 +23,7 @@ var copiedKinds = []schema.GroupVersionResource{
 
 // copy writes the objects that come along with a deployment, before anything reads them, and removes
 // those of earlier deployments that no longer do.
-func (d *Deployer) copy(ctx context.Context, identity *Identity, request Request, claim apply.Claim) error {
+func (d *Deployer) copy(ctx context.Context, identity *access.Identity, request Request, claim apply.Claim) error {
 	options, bundleID := request.Input.Options, request.Input.BundleID
 	wanted := map[manifest.Key]bool{}
 	for _, object := range request.Copies {
@@ -44,7 +45,7 @@ func (d *Deployer) copy(ctx context.Context, identity *Identity, request Request
 }
 
 // removeCopies deletes a bundle's copies in a namespace that are not wanted.
-func (d *Deployer) removeCopies(ctx context.Context, identity *Identity, bundleID, namespace string, claim apply.Claim, wanted map[manifest.Key]bool) error {
+func (d *Deployer) removeCopies(ctx context.Context, identity *access.Identity, bundleID, namespace string, claim apply.Claim, wanted map[manifest.Key]bool) error {
 	selector := labels.Set{fleet.DownstreamCopyLabel: bundleID, fleet.SetHashLabel: claim.SetHash}.String()
 	for _, kind := range copiedKinds {
 		list, err := identity.Dynamic.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
@@ -60,7 +61,7 @@ func (d *Deployer) removeCopies(ctx context.Context, identity *Identity, bundleI
 	return nil
 }
 
-func removeCopy(ctx context.Context, identity *Identity, object *unstructured.Unstructured, claim apply.Claim, wanted map[manifest.Key]bool) error {
+func removeCopy(ctx context.Context, identity *access.Identity, object *unstructured.Unstructured, claim apply.Claim, wanted map[manifest.Key]bool) error {
 	if wanted[manifest.KeyOf(object)] {
 		return nil
 	}

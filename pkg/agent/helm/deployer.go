@@ -16,8 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/namespace"
+	"github.com/fairlead-dev/fairlead/pkg/agent/records"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -41,7 +44,7 @@ type Options struct {
 // Deployer deploys bundles as Helm releases. Its methods may be called from several goroutines, for one
 // bundle by one at a time.
 type Deployer struct {
-	member  *Member
+	member  *access.Member
 	options Options
 
 	mu      sync.Mutex
@@ -49,7 +52,7 @@ type Deployer struct {
 }
 
 // NewDeployer returns a deployer for a member.
-func NewDeployer(member *Member, options Options) *Deployer {
+func NewDeployer(member *access.Member, options Options) *Deployer {
 	return &Deployer{member: member, options: options, foreign: map[types.UID]string{}}
 }
 
@@ -104,8 +107,8 @@ func (d *Deployer) Current(ctx context.Context, bundleID string, options fleet.B
 	if err != nil {
 		return Record{}, false, err
 	}
-	records := storageFor(identity, render.ReleaseNamespace(options), nil)
-	revisions, err := history(records, render.ReleaseName(bundleID, options))
+	stored := records.For(identity.Clients.CoreV1().Secrets(render.ReleaseNamespace(options)), nil)
+	revisions, err := records.History(stored, render.ReleaseName(bundleID, options))
 	if err != nil || len(revisions) == 0 {
 		return Record{}, false, err
 	}
@@ -147,7 +150,7 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 	}
 	claim := d.Claim(input.BundleID, input.Options)
 	claim.Yields, claim.Abandoned = request.Yields, d.abandoned(ctx)
-	if err := ensureNamespace(ctx, identity, input.Options, claim); err != nil {
+	if err := namespace.Ensure(ctx, identity, input.Options, claim); err != nil {
 		return Outcome{}, err
 	}
 	if err := d.copy(ctx, identity, request, claim); err != nil {
@@ -162,8 +165,8 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 		return Outcome{}, err
 	}
 	note(built.Chart.Metadata.Annotations, request.DeploymentID, input.Options)
-	records := storageFor(identity, built.Namespace, built.Place)
-	revisions, err := history(records, built.Name)
+	stored := records.For(identity.Clients.CoreV1().Secrets(built.Namespace), built.Place)
+	revisions, err := records.History(stored, built.Name)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -176,14 +179,14 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 		deleteDefinitions: input.Options.DeleteCRDResources,
 		results:           map[manifest.Key]apply.Result{},
 	}
-	resume, err := d.resume(records, revisions, writer)
+	resume, err := d.resume(stored, revisions, writer)
 	if err != nil {
 		return Outcome{}, err
 	}
-	deployed, err := d.run(ctx, writer, records, built, input, resume)
+	deployed, err := d.run(ctx, writer, stored, built, input, resume)
 	if err != nil {
 		// Helm's own rollback of an atomic upgrade knows no bound.
-		trimErr := trimHistory(records, built.Name, settingsOf(input.Options).maxHistory)
+		trimErr := records.Trim(stored, built.Name, settingsOf(input.Options).maxHistory)
 		return Outcome{}, errors.Join(explain(err), trimErr)
 	}
 	return d.outcome(deployed, writer)
@@ -217,7 +220,7 @@ func foreignRelease(revisions []*release.Release, request Request, takeOwnership
 // resume looks at what earlier attempts left. A revision that was under way when its agent died is
 // marked as failed, so that Helm goes on from there; objects that only failed revisions hold are
 // noted, because Helm would forget them. It says whether to install (again) rather than upgrade.
-func (d *Deployer) resume(records *storage.Storage, revisions []*release.Release, writer *client) (install bool, err error) {
+func (d *Deployer) resume(stored *storage.Storage, revisions []*release.Release, writer *client) (install bool, err error) {
 	install = true
 	settled := -1
 	for i, revision := range revisions {
@@ -246,14 +249,14 @@ func (d *Deployer) resume(records *storage.Storage, revisions []*release.Release
 	last := revisions[len(revisions)-1]
 	if last.Info.Status.IsPending() || last.Info.Status == release.StatusUninstalling || last.Info.Status == release.StatusUnknown {
 		last.SetStatus(release.StatusFailed, "Interrupted; resumed by the next revision")
-		if err := records.Update(last); err != nil {
+		if err := stored.Update(last); err != nil {
 			return install, fmt.Errorf("resume release %s/%s: %w", last.Namespace, last.Name, err)
 		}
 	}
 	return install, nil
 }
 
-func (d *Deployer) run(ctx context.Context, writer *client, records *storage.Storage, built *render.Release, input render.Input, install bool) (*release.Release, error) {
+func (d *Deployer) run(ctx context.Context, writer *client, stored *storage.Storage, built *render.Release, input render.Input, install bool) (*release.Release, error) {
 	if err := writer.applyDefinitions(built.Chart); err != nil {
 		return nil, err
 	}
@@ -262,7 +265,7 @@ func (d *Deployer) run(ctx context.Context, writer *client, records *storage.Sto
 		return nil, err
 	}
 	config := &action.Configuration{
-		RESTClientGetter: writer.identity, Releases: records, KubeClient: writer, Capabilities: capabilities,
+		RESTClientGetter: writer.identity, Releases: stored, KubeClient: writer, Capabilities: capabilities,
 		Log: func(format string, args ...any) {
 			d.options.Log.V(2).Info("helm", "message", fmt.Sprintf(format, args...))
 		},
@@ -317,7 +320,7 @@ func (d *Deployer) outcome(deployed *release.Release, writer *client) (Outcome, 
 	for _, object := range record.Objects {
 		wanted[manifest.KeyOf(object)] = true
 	}
-	d.member.memory.Retain(writer.claim.SetHash, wanted)
+	d.member.Memory().Retain(writer.claim.SetHash, wanted)
 	for key, result := range writer.results {
 		if !wanted[key] || result.Object == nil {
 			continue
@@ -363,11 +366,11 @@ func explain(err error) error {
 }
 
 // scoper tells the renderer the scope of the member's kinds.
-type scoper struct{ member *Member }
+type scoper struct{ member *access.Member }
 
 // Namespaced implements render.Scoper.
 func (s scoper) Namespaced(kind schema.GroupKind) (namespaced, known bool) {
-	mapping, err := s.member.mapper.RESTMapping(kind)
+	mapping, err := s.member.Mapper().RESTMapping(kind)
 	if err != nil {
 		return render.BuiltIn{}.Namespaced(kind)
 	}

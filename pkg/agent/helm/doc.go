@@ -5,7 +5,8 @@
 // It survives being killed at any moment: a release found half way is resumed forward, never
 // uninstalled, and records stay within the history that was asked for. It refuses to delete what is not
 // marked as the bundle's own, and, unless told so, definitions and what says helm.sh/resource-policy
-// keep. It caches no Secrets: release records are read when needed.
+// keep. It caches no Secrets: release records (package records) are read when needed. As whom it acts is a matter of
+// package access.
 //
 // Start reading with Deployer.Deploy.
 package helm

@@ -103,7 +103,7 @@ func (d *Deployer) objectsIn(revision *release.Release) ([]*unstructured.Unstruc
 		manifest.Concede(object)
 		manifest.Adopt(object, revision.Name, revision.Namespace)
 	}
-	_, err = infos(objects, d.member.mapper, revision.Namespace) // gives namespaces
+	_, err = infos(objects, d.member.Mapper(), revision.Namespace) // gives namespaces
 	return objects, err
 }
 
@@ -114,7 +114,7 @@ func (d *Deployer) Locate(record Record) {
 			continue
 		}
 		kind := object.GroupVersionKind()
-		if mapping, err := d.member.mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil {
+		if mapping, err := d.member.Mapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
 			locate(object, mapping, record.Namespace)
 		}
 	}
@@ -145,7 +145,7 @@ func (d *Deployer) former(revisions []*release.Release, present []*unstructured.
 // List returns the releases of this agent, newest revisions only and without their objects. It reads
 // metadata; only releases made by other agents are decoded, and only when they are new.
 func (d *Deployer) List(ctx context.Context) ([]Record, error) {
-	client, err := metadata.NewForConfig(d.member.config)
+	client, err := metadata.NewForConfig(d.member.Config())
 	if err != nil {
 		return nil, fmt.Errorf("list releases: %w", err)
 	}

@@ -8,13 +8,13 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage"
-	"helm.sh/helm/v3/pkg/storage/driver"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/namespace"
+	"github.com/fairlead-dev/fairlead/pkg/agent/records"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/names"
 )
@@ -64,8 +64,8 @@ func (d *Deployer) uninstall(ctx context.Context, removal Removal) error {
 	if err != nil {
 		return err
 	}
-	records := storageFor(self, removal.Record.Namespace, nil)
-	revisions, err := history(records, removal.Record.Name)
+	stored := records.For(self.Clients.CoreV1().Secrets(removal.Record.Namespace), nil)
+	revisions, err := records.History(stored, removal.Record.Name)
 	if err != nil {
 		return err
 	}
@@ -85,11 +85,11 @@ func (d *Deployer) uninstall(ctx context.Context, removal Removal) error {
 		Release: removal.Record.Name, ReleaseNamespace: removal.Record.Namespace,
 	}
 	if len(revisions) > 0 && last.BundleID == removal.Record.BundleID { // else somebody else's by now
-		if err := d.uninstallRevisions(ctx, records, revisions, last, removal, policy, claim); err != nil {
+		if err := d.uninstallRevisions(ctx, stored, revisions, last, removal, policy, claim); err != nil {
 			return err
 		}
 	}
-	d.member.memory.Forget(claim.SetHash)
+	d.member.Memory().Forget(claim.SetHash)
 	if policy.KeepResources {
 		return nil
 	}
@@ -112,14 +112,14 @@ func (d *Deployer) cleanUp(ctx context.Context, last Record, removal Removal, po
 		}
 	}
 	if policy.DeleteNamespace {
-		return d.deleteNamespace(ctx, identity, removal.Record.Namespace, claim)
+		return namespace.Delete(ctx, identity, removal.Record.Namespace, claim)
 	}
 	return nil
 }
 
-func (d *Deployer) uninstallRevisions(ctx context.Context, records *storage.Storage, revisions []*release.Release, last Record, removal Removal, policy Policy, claim apply.Claim) error {
+func (d *Deployer) uninstallRevisions(ctx context.Context, stored *storage.Storage, revisions []*release.Release, last Record, removal Removal, policy Policy, claim apply.Claim) error {
 	if policy.KeepResources {
-		return forget(records, revisions)
+		return records.Forget(stored, revisions)
 	}
 	identity, err := d.member.As(ctx, last.ServiceAccount)
 	if err != nil {
@@ -141,10 +141,10 @@ func (d *Deployer) uninstallRevisions(ctx context.Context, records *storage.Stor
 	if self, err := d.member.Self(); err != nil {
 		return err
 	} else if identity != self {
-		records = storageFor(identity, last.Namespace, nil)
+		stored = records.For(identity.Clients.CoreV1().Secrets(last.Namespace), nil)
 	}
 	config := &action.Configuration{
-		RESTClientGetter: identity, Releases: records, KubeClient: writer,
+		RESTClientGetter: identity, Releases: stored, KubeClient: writer,
 		Log: func(format string, args ...any) {
 			d.options.Log.V(2).Info("helm", "message", fmt.Sprintf(format, args...))
 		},
@@ -154,40 +154,6 @@ func (d *Deployer) uninstallRevisions(ctx context.Context, records *storage.Stor
 	uninstall.IgnoreNotFound = true
 	_, err = uninstall.Run(last.Name)
 	return errors.Join(err, writer.failure())
-}
-
-// forget removes the records of a release, newest last, so that an interrupted run finds the rest.
-func forget(records *storage.Storage, revisions []*release.Release) error {
-	for _, revision := range revisions {
-		_, err := records.Delete(revision.Name, revision.Version)
-		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
-			return fmt.Errorf("delete revision %d: %w", revision.Version, err)
-		}
-	}
-	return nil
-}
-
-// deleteNamespace deletes a release namespace that the bundle made; others' and protected ones stay.
-func (d *Deployer) deleteNamespace(ctx context.Context, identity *Identity, name string, claim apply.Claim) error {
-	if isProtected(name) || name == d.options.AgentNamespace {
-		return nil
-	}
-	namespaces := identity.Clients.CoreV1().Namespaces()
-	live, err := namespaces.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return nil // gone, or none of what the bundle's identity may see
-	}
-	if err != nil {
-		return err
-	}
-	if live.Annotations[fleet.SetIDAnnotation] != claim.SetID {
-		return nil
-	}
-	err = namespaces.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // Pruning says which objects a bundle has dropped.

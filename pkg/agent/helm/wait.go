@@ -46,7 +46,7 @@ func (c *client) waitEstablished(definitions manifest.Phase) error {
 			return err
 		}
 	}
-	c.identity.member.Refresh()
+	c.identity.Member().Refresh()
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package helm
+package namespace
 
 import (
 	"testing"
@@ -72,7 +72,7 @@ func TestHasAll(t *testing.T) {
 
 func TestIsProtected(t *testing.T) {
 	for name, want := range map[string]bool{"default": true, "kube-system": true, "cattle-fleet-system": true, "web": false, "kube": false} {
-		if isProtected(name) != want {
+		if IsProtected(name) != want {
 			t.Errorf("%s: want %v", name, want)
 		}
 	}

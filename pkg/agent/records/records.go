@@ -1,4 +1,4 @@
-package helm
+package records
 
 import (
 	"context"
@@ -20,10 +20,9 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
-// storageFor returns the records of a namespace's releases as an identity sees them, for one operation on
-// one release. Place puts the hooks of new revisions where the bundle's options want them; nil leaves them.
-func storageFor(identity *Identity, namespace string, place placer) *storage.Storage {
-	secrets := identity.Clients.CoreV1().Secrets(namespace)
+// For returns the records of a namespace's releases as whoever the client is sees them, for one
+// operation on one release. Place puts the hooks of new revisions where the bundle's options want them; nil leaves them.
+func For(secrets corev1.SecretInterface, place Placer) *storage.Storage {
 	stored := driver.NewSecrets(secrets)
 	stored.Log = func(string, ...any) {}
 	records := storage.Init(&recall{Driver: stored, secrets: secrets, place: place, revisions: map[string]map[string]*release.Release{}})
@@ -37,7 +36,7 @@ func storageFor(identity *Identity, namespace string, place placer) *storage.Sto
 type recall struct {
 	driver.Driver
 	secrets corev1.SecretInterface
-	place   placer
+	place   Placer
 	// revisions are the records by release and key.
 	revisions map[string]map[string]*release.Release
 }
@@ -166,8 +165,8 @@ func keyOf(revision *release.Release) string {
 	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, revision.Name, revision.Version)
 }
 
-// history returns the revisions of a release, oldest first; none is no error.
-func history(records *storage.Storage, name string) ([]*release.Release, error) {
+// History returns the revisions of a release, oldest first; none is no error.
+func History(records *storage.Storage, name string) ([]*release.Release, error) {
 	revisions, err := records.History(name)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil, nil
@@ -179,9 +178,9 @@ func history(records *storage.Storage, name string) ([]*release.Release, error) 
 	return revisions, nil
 }
 
-// trimHistory deletes the oldest revisions beyond the bound; what is deployed stays.
-func trimHistory(records *storage.Storage, name string, most int) error {
-	revisions, err := history(records, name)
+// Trim deletes the oldest revisions beyond the bound; what is deployed stays.
+func Trim(records *storage.Storage, name string, most int) error {
+	revisions, err := History(records, name)
 	if err != nil {
 		return err
 	}
@@ -198,6 +197,17 @@ func trimHistory(records *storage.Storage, name string, most int) error {
 			return fmt.Errorf("trim history of release %s: %w", name, err)
 		}
 		excess--
+	}
+	return nil
+}
+
+// Forget removes the records of a release, newest last, so that an interrupted run finds the rest.
+func Forget(records *storage.Storage, revisions []*release.Release) error {
+	for _, revision := range revisions {
+		_, err := records.Delete(revision.Name, revision.Version)
+		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+			return fmt.Errorf("delete revision %d: %w", revision.Version, err)
+		}
 	}
 	return nil
 }

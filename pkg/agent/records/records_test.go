@@ -1,4 +1,4 @@
-package helm
+package records
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func TestRecordsHoldNoFilesOfCharts(t *testing.T) {
 	made := &release.Release{
 		Name: "r", Namespace: "n", Version: 1, Manifest: "kind: ConfigMap", Info: &release.Info{Status: release.StatusPendingInstall},
 		Chart: &chart.Chart{
-			Metadata:  &chart.Metadata{Name: "c", Version: "1.2.3", Annotations: map[string]string{deploymentIDAnnotation: "id"}},
+			Metadata:  &chart.Metadata{Name: "c", Version: "1.2.3", Annotations: map[string]string{"fleet.cattle.io/deployment-id": "id"}},
 			Values:    map[string]any{"one": "two"},
 			Templates: []*chart.File{{Name: "templates/a", Data: noise}},
 			Files:     []*chart.File{{Name: "b", Data: noise}},
@@ -38,7 +38,7 @@ func TestRecordsHoldNoFilesOfCharts(t *testing.T) {
 		},
 	}
 	clients := fake.NewClientset()
-	records := storageFor(&Identity{Clients: clients}, "n", nil)
+	records := For(clients.CoreV1().Secrets("n"), nil)
 	check := func(when string) {
 		t.Helper()
 		secret, err := clients.CoreV1().Secrets("n").Get(t.Context(), keyOf(made), metav1.GetOptions{})
@@ -61,11 +61,11 @@ func TestRecordsHoldNoFilesOfCharts(t *testing.T) {
 	if len(made.Chart.Files) != 1 || !bytes.Equal(made.Chart.Templates[0].Data, noise) {
 		t.Error("Helm's chart was changed")
 	}
-	read, err := storageFor(&Identity{Clients: clients}, "n", nil).Get("r", 1)
+	read, err := For(clients.CoreV1().Secrets("n"), nil).Get("r", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if read.Manifest != made.Manifest || read.Chart.Metadata.Annotations[deploymentIDAnnotation] != "id" || read.Chart.Values["one"] != "two" || read.Info.Status != release.StatusDeployed {
+	if read.Manifest != made.Manifest || read.Chart.Metadata.Annotations["fleet.cattle.io/deployment-id"] != "id" || read.Chart.Values["one"] != "two" || read.Info.Status != release.StatusDeployed {
 		t.Errorf("read %+v with chart %+v", read, read.Chart)
 	}
 }
@@ -84,7 +84,7 @@ func TestRecordsThatDoNotFit(t *testing.T) {
 	} {
 		clients := fake.NewClientset()
 		clients.PrependReactor("create", "secrets", func(clientgotesting.Action) (bool, runtime.Object, error) { return true, nil, test.refusal })
-		err := storageFor(&Identity{Clients: clients}, "n", nil).Create(&release.Release{Name: "r", Namespace: "n", Version: 1, Info: &release.Info{}})
+		err := For(clients.CoreV1().Secrets("n"), nil).Create(&release.Release{Name: "r", Namespace: "n", Version: 1, Info: &release.Info{}})
 		if !strings.Contains(fmt.Sprint(err), test.refusal.Error()) {
 			t.Errorf("%s: %v", name, err)
 		}

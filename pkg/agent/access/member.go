@@ -1,4 +1,4 @@
-package helm
+package access
 
 import (
 	"context"
@@ -84,6 +84,15 @@ func NewMember(config *rest.Config, namespace string, memory *apply.Memory) (*Me
 
 // Mapper returns the member's kinds.
 func (m *Member) Mapper() meta.RESTMapper { return m.mapper }
+
+// Memory returns what all identities remember of objects.
+func (m *Member) Memory() *apply.Memory { return m.memory }
+
+// Config returns the agent's own way to the member.
+func (m *Member) Config() *rest.Config { return rest.CopyConfig(m.config) }
+
+// Namespace returns the agent's own.
+func (m *Member) Namespace() string { return m.namespace }
 
 // Self returns the agent's own identity.
 func (m *Member) Self() (*Identity, error) { return m.identity("") }
@@ -199,6 +208,9 @@ func (m *Member) Refresh() {
 	defer m.mu.Unlock()
 	m.capabilities = nil
 }
+
+// Member returns where the identity is known.
+func (i *Identity) Member() *Member { return i.member }
 
 // ToRESTConfig implements Helm's RESTClientGetter: lookup reads as the bundle's identity.
 func (i *Identity) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(i.config), nil }

@@ -1,4 +1,4 @@
-package helm
+package records
 
 import (
 	"fmt"
@@ -11,12 +11,12 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
-// placer puts objects where a bundle's options want them, or refuses them (render.Release.Place).
-type placer func(...*unstructured.Unstructured) error
+// Placer puts objects where a bundle's options want them, or refuses them (render.Release.Place).
+type Placer func(...*unstructured.Unstructured) error
 
 // placeHooks puts all hooks of a revision in their place: also those that run when it is taken away, by when the
 // options are gone. Helm passes hooks by its post-renderer.
-func placeHooks(revision *release.Release, place placer) error {
+func placeHooks(revision *release.Release, place Placer) error {
 	if place == nil {
 		return nil
 	}
