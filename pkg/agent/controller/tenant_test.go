@@ -60,6 +60,7 @@ func hook(kind, name, namespace, when string) string {
 // An account with rights in one namespace is enough for all that a bundle does there, and no way to what is
 // elsewhere.
 func TestTenant(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	account := w.tenant()
 	options := func(helm *fleet.HelmOptions) fleet.BundleDeploymentOptions {
@@ -115,6 +116,7 @@ func TestTenant(t *testing.T) {
 
 // What scales a tenant's workload is nothing the tenant has to be allowed to see. Beyond its bounds it is drift.
 func TestTenantIsScaled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	options := fleet.BundleDeploymentOptions{ServiceAccount: w.tenant(), CorrectDrift: &fleet.CorrectDrift{Enabled: true}}
 	files := func(label string) map[string]string {
@@ -158,6 +160,7 @@ spec:
 // Hooks that run when a release is taken away are bound to a forced namespace as all others are, and one that
 // cannot be is refused before anything is written.
 func TestForcedNamespaceHoldsForHooks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	options := fleet.BundleDeploymentOptions{TargetNamespace: w.target}
 	w.put("leaves", bundle{options: options, files: chart(map[string]string{

@@ -113,6 +113,7 @@ func TestImmutableFields(t *testing.T) {
 
 // What is still being deleted is waited for, by the names of what holds it, and then made again.
 func TestTerminating(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	held := func(data string) map[string]string {
 		return map[string]string{"a.yaml": configMap("other", "a", data) + "---\n" +

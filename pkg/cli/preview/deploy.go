@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	agent "github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -142,7 +143,7 @@ func (f *deployFlags) deploy(ctx context.Context, s *session.Session, deployment
 	if accounts == "" {
 		accounts = systemNamespace
 	}
-	member, err := agent.NewMember(config, accounts, apply.NewMemory())
+	member, err := access.NewMember(config, accounts, apply.NewMemory())
 	if err != nil {
 		return nil, err
 	}
