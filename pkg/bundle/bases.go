@@ -96,7 +96,7 @@ func (b *builder) base(dir string, own, shipped map[string]bool) (string, error)
 			continue
 		}
 		shipped[name] = true
-		data, err := b.tree.ReadFile(name)
+		data, err := b.baseFile(name)
 		if err != nil {
 			return "", err
 		}
@@ -105,4 +105,23 @@ func (b *builder) base(dir string, own, shipped map[string]bool) (string, error)
 		}
 	}
 	return path.Join(baseDir, full), nil
+}
+
+// Bounds of the files of shared bases that are kept between bundles, in bytes: of one, and of all.
+const (
+	maxKeptFile  = 64 << 10
+	maxKeptFiles = 4 << 20
+)
+
+// baseFile reads a file of a base, which is probably the next bundle's too.
+func (r *reader) baseFile(name string) ([]byte, error) {
+	if kept, ok := r.kept[name]; ok {
+		return kept, nil
+	}
+	data, err := r.tree.ReadFile(name)
+	if err == nil && len(data) <= maxKeptFile && r.keptSize+len(data) <= maxKeptFiles {
+		r.kept[name] = data
+		r.keptSize += len(data)
+	}
+	return data, err
 }

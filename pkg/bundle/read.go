@@ -59,7 +59,7 @@ const keptOptions = 64 << 10
 
 // Open finds the bundles of a tree and reads their options.
 func Open(ctx context.Context, files fs.FS, req Request, charts Charts) (*Reading, error) {
-	r := &Reading{reader: &reader{tree: tree.New(files), req: req, charts: charts}}
+	r := &Reading{reader: &reader{tree: tree.New(files), req: req, charts: charts, kept: map[string][]byte{}}}
 	r.closures = kustomization.NewClosures(r.tree)
 	candidates, err := r.candidates()
 	if err != nil {
@@ -208,6 +208,9 @@ type reader struct {
 	req      Request
 	charts   Charts
 	closures *kustomization.Closures
+	// kept are small files of shared bases.
+	kept     map[string][]byte
+	keptSize int
 }
 
 // places names what was searched, for messages.

@@ -87,10 +87,10 @@ func (r *Reconciler) intact(ctx context.Context, repo *fleet.GitRepo, known *pro
 // apply reads a commit and stores its Bundles. It returns the digests of all of them by name.
 func (r *Reconciler) apply(ctx context.Context, repo *fleet.GitRepo, commit string) (map[string]string, []bundle.Warning, error) {
 	source, err := r.open(ctx, repo, commit)
-	defer source.Close()
 	if err != nil {
 		return nil, nil, err
 	}
+	defer source.end()
 	want, result, err := source.wanted(ctx)
 	if err != nil {
 		return nil, warningsOf(result), err
@@ -138,32 +138,38 @@ type reading struct {
 	close   []func()
 }
 
-func (r *reading) Close() {
+// end lets go of what is read from.
+func (r *reading) end() {
 	for _, end := range slices.Backward(r.close) {
 		end()
 	}
 }
 
-// open begins to read a commit. The caller closes what it returns, also with an error.
-func (r *Reconciler) open(ctx context.Context, repo *fleet.GitRepo, commit string) (*reading, error) {
+// open begins to read a commit. The caller ends it.
+func (r *Reconciler) open(ctx context.Context, repo *fleet.GitRepo, commit string) (_ *reading, err error) {
 	opened := &reading{}
+	defer func() {
+		if err != nil {
+			opened.end()
+		}
+	}()
 	source, err := r.gitSource(ctx, repo)
 	if err != nil {
-		return opened, err
+		return nil, err
 	}
 	tree, err := r.Git.Checkout(ctx, source, commit)
 	if err != nil {
-		return opened, err
+		return nil, err
 	}
 	opened.close = append(opened.close, func() { _ = tree.Close() })
 	charts, err := r.charts(ctx, repo)
 	if err != nil {
-		return opened, err
+		return nil, err
 	}
 	opened.close = append(opened.close, charts.Close)
 	opened.access, err = r.Keeper.Access(ctx, repo.Namespace, repo.Spec.OCIRegistrySecret)
 	if err != nil {
-		return opened, err
+		return nil, err
 	}
 	opened.bundles, err = bundle.Open(ctx, tree, request(repo, commit), charts)
 	return opened, err
