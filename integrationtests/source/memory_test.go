@@ -186,7 +186,6 @@ func TestReadingIsBounded(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"eight of them":    several,
 		"the largest file": {"large/file.bin": noise(1, 24*mib)},
-		"one large file":   {"large/file.bin": noise(1, 16*mib)},
 		"one large bundle": {"large/a.bin": noise(1, 8*mib), "large/b.bin": noise(2, 8*mib), "large/c.bin": noise(3, 8*mib), "large/d.bin": noise(4, 8*mib)},
 		"text":             {"large/a.txt": strings.Repeat("some text\n", 2*mib), "large/b.txt": strings.Repeat("more text\n", 2*mib)},
 	} {
