@@ -23,36 +23,41 @@ type Manifest struct {
 type Stored struct {
 	// ID names the Content object and starts every deployment id.
 	ID string
-	// Digest is the SHA-256 of JSON in hex.
+	// Digest is the SHA-256 of the JSON in hex.
 	Digest string
-	// JSON is the canonical form.
-	JSON []byte
+	// Size of the JSON, in bytes.
+	Size int
+	// manifest is what the JSON is written from: both at a time are a bundle twice in memory.
+	manifest Manifest
 }
 
-// Store returns the canonical form of the manifest.
+// Store returns the canonical form of the manifest, which must not change any more.
 func (m Manifest) Store() (Stored, error) {
-	const perFile = 128
-	size := perFile
-	for _, resource := range m.Resources {
-		size += perFile + len(resource.Name) + len(resource.Content)
-	}
-	var data bytes.Buffer
-	data.Grow(size) // what is longer than that has no large files in it
-	if err := m.write(&data); err != nil {
-		return Stored{}, err
-	}
-	digest := sum(data.Bytes())
-	return Stored{ID: names.Content(digest), Digest: digest, JSON: data.Bytes()}, nil
-}
-
-// Name returns what Store does, without the JSON.
-func (m Manifest) Name() (Stored, error) {
-	hash := sha256.New()
-	if err := m.write(hash); err != nil {
+	hash, size := sha256.New(), counter(0)
+	if err := m.write(io.MultiWriter(hash, &size)); err != nil {
 		return Stored{}, err
 	}
 	digest := hex.EncodeToString(hash.Sum(nil))
-	return Stored{ID: names.Content(digest), Digest: digest}, nil
+	return Stored{ID: names.Content(digest), Digest: digest, Size: int(size), manifest: m}, nil
+}
+
+// counter counts what is written.
+type counter int
+
+// Write implements io.Writer.
+func (c *counter) Write(data []byte) (int, error) {
+	*c += counter(len(data))
+	return len(data), nil
+}
+
+// JSON returns the canonical form.
+func (s Stored) JSON() ([]byte, error) {
+	var data bytes.Buffer
+	data.Grow(s.Size)
+	if err := s.manifest.write(&data); err != nil {
+		return nil, fmt.Errorf("write content %s: %w", s.ID, err)
+	}
+	return data.Bytes(), nil
 }
 
 // write writes what line returns, file by file and without a copy of compressed ones.
@@ -171,11 +176,11 @@ func sum(data []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// pack compresses data into pieces, all of them but the last of one size.
-func pack(data []byte, size int) ([][]byte, error) {
+// pack compresses what is written into pieces, all of them but the last of one size.
+func pack(write func(io.Writer) error, size int) ([][]byte, error) {
 	pieces := &chunkWriter{size: size}
 	writer := gzip.NewWriter(pieces)
-	if _, err := writer.Write(data); err != nil {
+	if err := write(writer); err != nil {
 		return nil, err
 	}
 	if err := writer.Close(); err != nil {
@@ -196,7 +201,12 @@ func (w *chunkWriter) Write(data []byte) (int, error) {
 	for len(data) > 0 {
 		last := len(w.full) - 1
 		if last < 0 || len(w.full[last]) == w.size {
-			w.full = append(w.full, nil)
+			// The first may stay small; after a full one there is much more.
+			var next []byte
+			if last >= 0 {
+				next = make([]byte, 0, w.size)
+			}
+			w.full = append(w.full, next)
 			continue
 		}
 		n := min(len(data), w.size-len(w.full[last]))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,7 +115,10 @@ func TestEncode(t *testing.T) {
 }
 
 func TestDecodeRefuses(t *testing.T) {
-	pieces, err := pack(make([]byte, MaxFile+1), MaxFile)
+	pieces, err := pack(func(to io.Writer) error {
+		_, err := to.Write(make([]byte, MaxFile+1))
+		return err
+	}, MaxFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,12 +216,12 @@ func TestStoreIsJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := Manifest{Resources: resources}.Store()
-		if err != nil || string(got.JSON) != string(want)+"\n" {
-			t.Errorf("got %s, %v, want %s", got.JSON, err, want)
+		if err != nil {
+			t.Fatal(err)
 		}
-		named, err := Manifest{Resources: resources}.Name()
-		if err != nil || named.ID != got.ID || named.Digest != got.Digest {
-			t.Errorf("named %v, %v, want %s", named, err, got.ID)
+		text, err := got.JSON()
+		if digest := sum(text); err != nil || string(text) != string(want)+"\n" || got.Size != len(text) || got.Digest != digest {
+			t.Errorf("got %s, %v, %+v, want %s", text, err, got, want)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type Objects struct {
 
 // Objects returns the Contents that hold the manifest on the hub, none larger than MaxObject.
 func (s Stored) Objects() (Objects, error) {
-	packed, err := pack(s.JSON, maxPacked)
+	packed, err := pack(s.manifest.write, maxPacked)
 	if err != nil {
 		return Objects{}, fmt.Errorf("compress content %s: %w", s.ID, err)
 	}
@@ -136,7 +136,7 @@ func Detach(bundle *fleet.Bundle, storage fleet.ContentsStorage) (stored Stored,
 	}
 	if storage == fleet.ContentsOnHub {
 		rest, err := sizeWithoutFiles(bundle)
-		if err != nil || rest+len(stored.JSON) <= maxInline {
+		if err != nil || rest+stored.Size <= maxInline {
 			return Stored{}, false, err
 		}
 	}

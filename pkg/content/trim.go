@@ -28,7 +28,7 @@ func Summarize(spec fleet.BundleSpec) (Summary, error) {
 	stored := Stored{ID: spec.ContentsID}
 	if spec.ContentsID == "" {
 		var err error
-		if stored, err = (Manifest{Resources: spec.Resources}).Name(); err != nil {
+		if stored, err = (Manifest{Resources: spec.Resources}).Store(); err != nil {
 			return Summary{}, err
 		}
 	}

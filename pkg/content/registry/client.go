@@ -57,8 +57,12 @@ type Client struct {
 
 // Push stores a manifest unless it is there already.
 func (c Client) Push(ctx context.Context, access Access, stored content.Stored) error {
+	text, err := stored.JSON()
+	if err != nil {
+		return err
+	}
 	return c.with(ctx, "push", access, stored.ID, func(ctx context.Context, repository *remote.Repository) error {
-		layer := orascontent.NewDescriptorFromBytes(layerType, stored.JSON)
+		layer := orascontent.NewDescriptorFromBytes(layerType, text)
 		layer.Annotations = map[string]string{idAnnotation: stored.ID}
 		if found, err := layerOf(ctx, repository, stored.ID); err == nil && found.Digest == layer.Digest {
 			return nil
@@ -70,7 +74,7 @@ func (c Client) Push(ctx context.Context, access Access, stored content.Stored) 
 			return err
 		}
 		if !exists {
-			if err := repository.Blobs().Push(ctx, layer, bytes.NewReader(stored.JSON)); err != nil {
+			if err := repository.Blobs().Push(ctx, layer, bytes.NewReader(text)); err != nil {
 				return err
 			}
 		}

@@ -145,7 +145,7 @@ func TestLayoutIsUpstreams(t *testing.T) {
 	if layer.MediaType != "application/fleet.file" || !reflect.DeepEqual(layer.Annotations, map[string]string{"id": stored.ID}) {
 		t.Errorf("the layer is %+v", layer)
 	}
-	if data := h.get(t, "/v2/fleet/"+stored.ID+"/blobs/"+layer.Digest); !bytes.Equal(data, stored.JSON) {
+	if data := h.get(t, "/v2/fleet/"+stored.ID+"/blobs/"+layer.Digest); !bytes.Equal(data, textOf(t, stored)) {
 		t.Errorf("the layer holds %s", data)
 	}
 }
@@ -282,4 +282,13 @@ func TestAccessOf(t *testing.T) {
 	if got := (Access{Username: "u", Password: "p"}).ForAgents(); got.Username != "u" || got.Password != "p" {
 		t.Errorf("agents without credentials of their own get %s", got.Username)
 	}
+}
+
+func textOf(t *testing.T, stored content.Stored) []byte {
+	t.Helper()
+	text, err := stored.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

@@ -72,7 +72,7 @@ func (w wanted) size() int {
 		size += len(values)
 	}
 	if w.files != nil {
-		size += len(w.files.Stored.JSON)
+		size += w.files.Stored.Size
 	}
 	return size
 }
