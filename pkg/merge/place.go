@@ -107,6 +107,9 @@ func ContentMark(id string) string { return contentPrefix + names.Hex(id, 16) }
 
 // Marks returns the labels that a part adds to its object.
 func Marks(part fleet.DeploymentPart) []string {
+	if part.Labels[fleet.BundleLabel] == "" {
+		return nil
+	}
 	marks := []string{BundleMark(part.Labels[fleet.BundleNamespaceLabel], part.Labels[fleet.BundleLabel])}
 	if id := part.Labels[fleet.ContentLabel]; id != "" {
 		marks = append(marks, ContentMark(id))

@@ -10,7 +10,6 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
-	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -129,11 +128,5 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 
 // deploymentsLeft asks the API server, because the cache may not show the newest deployments yet.
 func (r *Reconciler) deploymentsLeft(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
-	left, err := carrier.Any(ctx, r.Reader, client.MatchingLabels{
-		fleet.BundleLabel: bundle.Name, fleet.BundleNamespaceLabel: bundle.Namespace,
-	}, merge.BundleMark(bundle.Namespace, bundle.Name))
-	if err != nil {
-		return false, fmt.Errorf("look for deployments of bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
-	}
-	return left, nil
+	return carrier.Left(ctx, r.Reader, client.ObjectKeyFromObject(bundle))
 }

@@ -26,7 +26,8 @@ const (
 // change is what is to become of one part.
 type change struct {
 	name string
-	part fleet.DeploymentPart
+	// part is as it will be, and before as it was.
+	part, before fleet.DeploymentPart
 	// place and labels are given for a part that is new in its group, with its size.
 	place  *merge.Place
 	labels map[string]string

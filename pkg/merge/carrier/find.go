@@ -3,6 +3,7 @@ package carrier
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,30 @@ func Find(ctx context.Context, reader client.Reader, key types.NamespacedName) (
 		return found, nil
 	}
 	return nil, missing
+}
+
+// Left says whether the API server has an object that carries a deployment of a bundle. A merged one is looked into:
+// somebody may have taken the part out and left its mark.
+func Left(ctx context.Context, reader client.Reader, bundle types.NamespacedName) (bool, error) {
+	var list fleet.BundleDeploymentList
+	err := reader.List(ctx, &list, client.Limit(1), client.MatchingLabels{
+		fleet.BundleLabel: bundle.Name, fleet.BundleNamespaceLabel: bundle.Namespace,
+	})
+	for next := ""; err == nil && len(list.Items) == 0; next = list.Continue {
+		list = fleet.BundleDeploymentList{}
+		err = reader.List(ctx, &list, client.Limit(1), client.Continue(next), client.HasLabels{merge.BundleMark(bundle.Namespace, bundle.Name)})
+		list.Items = slices.DeleteFunc(list.Items, func(object fleet.BundleDeployment) bool {
+			_, carries := object.Spec.Parts[bundle.Name]
+			return !carries
+		})
+		if list.Continue == "" {
+			break
+		}
+	}
+	if err != nil {
+		return true, fmt.Errorf("list deployments of bundle %s: %w", bundle, err)
+	}
+	return len(list.Items) > 0, nil
 }
 
 // Any says whether the API server has an object that carries a deployment: one with these labels, or a merged one

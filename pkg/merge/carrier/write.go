@@ -127,7 +127,11 @@ func (w *Writer) send(ctx context.Context, key types.NamespacedName, changes []*
 	}
 	object := &fleet.BundleDeployment{}
 	object.Namespace, object.Name = key.Namespace, key.Name
-	body, err := json.Marshal(patchOf(changes, w.batches.takeStale(key)))
+	others, err := w.others(ctx, key, changes)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(patchOf(changes, others, w.batches.takeStale(key)))
 	if err != nil {
 		return nil, fmt.Errorf("write deployment %s: %w", key, err)
 	}
@@ -154,20 +158,39 @@ func created(key types.NamespacedName, changes []*change) *fleet.BundleDeploymen
 	return object
 }
 
-// patchOf returns the merge patch of changes, which takes stale marks off too.
-func patchOf(changes []*change, stale []string) map[string]any {
-	labels, parts := map[string]any{}, map[string]any{}
-	for _, mark := range stale {
-		labels[mark] = nil
+// others returns the marks that parts of an object need which stay as they are, as far as the cache knows them.
+func (w *Writer) others(ctx context.Context, key types.NamespacedName, changes []*change) (map[string]bool, error) {
+	var list fleet.BundleDeploymentList
+	if err := w.client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list deployments in %s: %w", key.Namespace, err)
 	}
+	marks := map[string]bool{}
+	for _, deployment := range merge.ExplodeAll(list.Items) {
+		changing := slices.ContainsFunc(changes, func(c *change) bool { return c.name == deployment.Name })
+		if changing || !slices.ContainsFunc(merge.Carriers(&deployment), func(c merge.Carrier) bool { return c.Name == key.Name }) {
+			continue
+		}
+		for _, mark := range merge.Marks(merge.PartOf(&deployment)) {
+			marks[mark] = true
+		}
+	}
+	return marks, nil
+}
+
+// patchOf returns the merge patch of changes. Marks that they leave without need go, unless others need them.
+func patchOf(changes []*change, others map[string]bool, stale []string) map[string]any {
+	labels, parts := map[string]any{}, map[string]any{}
 	for _, c := range changes {
-		if c.drop {
-			parts[c.name] = nil
-			labels[merge.BundleMark(c.part.Labels[fleet.BundleNamespaceLabel], c.part.Labels[fleet.BundleLabel])] = nil
+		stale = append(stale, merge.Marks(c.before)...)
+	}
+	for _, mark := range stale {
+		if !others[mark] {
+			labels[mark] = nil
 		}
 	}
 	for _, c := range changes {
 		if c.drop {
+			parts[c.name] = nil
 			continue
 		}
 		for _, mark := range merge.Marks(c.part) {

@@ -81,7 +81,7 @@ func (w *Writer) updateIn(ctx context.Context, carrier merge.Carrier, deployment
 		if err != nil {
 			return err
 		}
-		return w.change(ctx, deployment, &change{part: merge.PartOf(deployment), patch: patch, in: carrier.Name})
+		return w.change(ctx, deployment, &change{part: merge.PartOf(deployment), before: merge.PartOf(before), patch: patch, in: carrier.Name})
 	}
 	was, is := merge.Alone(before), merge.Alone(deployment)
 	data, err := client.MergeFrom(was).Data(is)
@@ -108,7 +108,7 @@ func (w *Writer) Delete(ctx context.Context, deployment *fleet.BundleDeployment)
 // dropFrom removes a deployment from one object; that it is not there any more is no error.
 func (w *Writer) dropFrom(ctx context.Context, carrier merge.Carrier, deployment *fleet.BundleDeployment) error {
 	if carrier.IsMerged() {
-		return client.IgnoreNotFound(w.change(ctx, deployment, &change{drop: true, part: merge.PartOf(deployment), in: carrier.Name}))
+		return client.IgnoreNotFound(w.change(ctx, deployment, &change{drop: true, before: merge.PartOf(deployment), in: carrier.Name}))
 	}
 	var object fleet.BundleDeployment
 	if err := w.reader.Get(ctx, client.ObjectKeyFromObject(deployment), &object); err != nil {
