@@ -19,7 +19,7 @@ const (
 	most  = 250 * time.Millisecond
 	// underWay is how many objects are written at a time; while there are more to write, they gather.
 	underWay = 32
-	// patience is how long a write may take, whatever becomes of those who wait for it.
+	// patience is how long a write may take with what it waits for.
 	patience = time.Minute
 )
 
@@ -102,28 +102,29 @@ func (w *Writer) change(ctx context.Context, deployment *fleet.BundleDeployment,
 	if b == nil {
 		b = &batch{began: now}
 		w.batches.open[g] = b
-		go w.run(context.WithoutCancel(ctx), g, b)
+		go w.run(ctx, g, b)
 	}
 	b.changes, b.last = append(b.changes, c), now
 	w.batches.mutex.Unlock()
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	<-c.done // also when the context has ended: nothing of this may be under way when the claim is passed on
 	if c.err == nil && c.object != nil {
 		deployment.ResourceVersion = c.object.ResourceVersion
 	}
 	return c.err
 }
 
-// run writes a batch when its time has come. Until then it grows.
+// run writes a batch when its time has come. Until then it grows. Its context is that of the first who waits; all
+// others work under the same claim.
 func (w *Writer) run(ctx context.Context, g group, b *batch) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for wait := quiet; wait > 0; wait = w.wait(b) {
+	for wait := quiet; wait > 0 && ctx.Err() == nil; wait = w.wait(b) {
 		timer := time.NewTimer(wait)
-		<-timer.C
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
 	}
 	w.batches.slots <- struct{}{}
 	defer func() { <-w.batches.slots }()
