@@ -33,10 +33,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 		return c.reconcileAbsent(ctx, e)
 	}
 	c.stays(e)
-	e.carrier = ""
-	if carrier := merge.Carriers(cached)[0]; carrier.IsMerged() {
-		e.carrier = carrier.Name
-	}
+	e.carrier = mergedIn(cached)
 	deployment := e.newest(cached)
 	if deployment.DeletionTimestamp != nil {
 		return c.reconcileDeleted(ctx, e, deployment)
@@ -67,6 +64,14 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	}
 	again, err := c.report(ctx, e, deployment, seen)
 	return sooner(again, later), err
+}
+
+// mergedIn returns the merged object that a deployment is in, or "".
+func mergedIn(deployment *fleet.BundleDeployment) string {
+	if carrier := merge.Carriers(deployment)[0]; carrier.IsMerged() {
+		return carrier.Name
+	}
+	return ""
 }
 
 // tidy removes what the deployment no longer needs, where that is not a matter of the release itself.
