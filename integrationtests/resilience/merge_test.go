@@ -31,17 +31,8 @@ func TestMergingIsSwitched(t *testing.T) {
 			uids[member.Name+name] = w.has(member, "merged-"+name, "0").UID
 		}
 	}
-	for step, mode := range []fleet.MergeMode{fleet.MergePerRepo, fleet.MergePerPath, fleet.MergePerRepo} {
-		patch := fmt.Sprintf(`{"spec":{"merge":{"mode":%q}}}`, mode)
-		if err := w.Client.Patch(t.Context(), w.object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-			t.Fatal(err)
-		}
-		if step == 1 {
-			w.kill(0)
-			w.kill(1)
-		}
-		w.delivered(mode, len(names))
-		text := fmt.Sprint(step + 1)
+	change := func(text string) {
+		t.Helper()
 		for _, name := range names {
 			files[name+"/one.yaml"] = value("merged-"+name, text)
 		}
@@ -49,11 +40,17 @@ func TestMergingIsSwitched(t *testing.T) {
 		for _, member := range w.Members {
 			for _, name := range names {
 				if uid := w.has(member, "merged-"+name, text).UID; uid != uids[member.Name+name] {
-					t.Errorf("step %d: %s on %s was made anew", step, name, member.Name)
+					t.Errorf("change %s: %s on %s was made anew", text, name, member.Name)
 				}
 			}
 		}
 	}
+	w.merges(fleet.MergePerRepo)
+	w.kill(0)
+	w.kill(1)
+	w.delivered(fleet.MergePerRepo, len(names))
+	change("1")
+
 	last, err := w.repo.Remove("without c", "c")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +58,21 @@ func TestMergingIsSwitched(t *testing.T) {
 	w.awaitReady(last)
 	for _, member := range w.Members {
 		w.gone(member, "merged-c")
-		w.has(member, "merged-b", "3")
+	}
+	names = names[:2]
+	delete(files, "c/fleet.yaml")
+	delete(files, "c/one.yaml")
+	w.merges(fleet.MergePerPath)
+	w.delivered(fleet.MergePerPath, len(names))
+	change("2")
+}
+
+// merges says how the bundles of the repository are to be delivered.
+func (w *world) merges(mode fleet.MergeMode) {
+	w.t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"merge":{"mode":%q}}}`, mode)
+	if err := w.Client.Patch(w.t.Context(), w.object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
