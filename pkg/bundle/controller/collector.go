@@ -152,7 +152,11 @@ func (c *contents) remove(ctx context.Context, object *metav1.PartialObjectMetad
 	if !c.caches.Seen(&fleet.BundleDeployment{}) {
 		return c.unusedFor, nil // that nobody needs anything may be what a wrong first list says
 	}
-	used, err := carrier.Any(ctx, c.reader, client.MatchingLabels{fleet.ContentLabel: object.Name}, merge.ContentMark(object.Name))
+	merged, err := c.merges(ctx)
+	if err != nil {
+		return 0, err
+	}
+	used, err := carrier.UserOf(ctx, c.reader, object.Name, merged)
 	if err != nil {
 		return 0, fmt.Errorf("look for users of content %s: %w", object.Name, err)
 	}
@@ -160,6 +164,24 @@ func (c *contents) remove(ctx context.Context, object *metav1.PartialObjectMetad
 		return c.unusedFor, nil
 	}
 	return 0, c.drop(ctx, object)
+}
+
+// merges says that deployments are merged, or may be soon.
+func (c *contents) merges(ctx context.Context) (bool, error) {
+	var bundles fleet.BundleList
+	if err := c.client.List(ctx, &bundles, client.UnsafeDisableDeepCopy); err != nil {
+		return true, fmt.Errorf("list bundles: %w", err)
+	}
+	for i := range bundles.Items {
+		if _, ok, _ := merge.PlaceOf(&bundles.Items[i]); ok {
+			return true, nil
+		}
+	}
+	var deployments fleet.BundleDeploymentList
+	if err := c.client.List(ctx, &deployments, client.UnsafeDisableDeepCopy); err != nil {
+		return true, fmt.Errorf("list deployments: %w", err)
+	}
+	return anyMerged(deployments.Items), nil
 }
 
 // drop deletes a Content, the head before its chunks. Whoever relied on it since it was looked at has changed

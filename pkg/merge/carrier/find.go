@@ -63,10 +63,14 @@ func Left(ctx context.Context, reader client.Reader, bundle types.NamespacedName
 	return len(list.Items) > 0, nil
 }
 
-// Any says whether the API server has an object that carries a deployment: one with these labels, or a merged one
-// with this mark.
-func Any(ctx context.Context, reader client.Reader, labels client.MatchingLabels, mark string) (bool, error) {
-	for _, selector := range []client.ListOption{labels, client.HasLabels{mark}} {
+// UserOf says whether the API server has an object that carries a deployment which refers to a Content. Each of the two
+// questions makes the API server look through all objects; whether there may be merged ones the caller says.
+func UserOf(ctx context.Context, reader client.Reader, content string, merged bool) (bool, error) {
+	selectors := []client.ListOption{client.MatchingLabels{fleet.ContentLabel: content}}
+	if merged {
+		selectors = append(selectors, client.HasLabels{merge.ContentMark(content)})
+	}
+	for _, selector := range selectors {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeploymentList"))
 		if err := reader.List(ctx, list, client.Limit(1), selector); err != nil {

@@ -192,13 +192,6 @@ func TestMarks(t *testing.T) { synctest.Test(t, marks) }
 func marks(t *testing.T) {
 	h := newHub(t)
 	writer, ctx := New(cached{h}, h), t.Context()
-	any := func(labels client.MatchingLabels, mark string) bool {
-		found, err := Any(ctx, h, labels, mark)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return found
-	}
 	of := func(name string) bool {
 		left, err := Left(ctx, h, types.NamespacedName{Namespace: "ws", Name: name})
 		if err != nil {
@@ -207,7 +200,11 @@ func marks(t *testing.T) {
 		return left
 	}
 	content := func(id string) bool {
-		return any(client.MatchingLabels{fleet.ContentLabel: id}, merge.ContentMark(id))
+		used, err := UserOf(ctx, h, id, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return used
 	}
 	together(t, []string{"a", "b"}, func(name string) error { return writer.Create(ctx, deployment(name, "1"), place) })
 	if err := writer.Create(ctx, deployment("c", "1"), nil); err != nil {
