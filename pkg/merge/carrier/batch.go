@@ -18,7 +18,7 @@ const (
 	quiet = 100 * time.Millisecond
 	most  = 250 * time.Millisecond
 	// underWay is how many objects are written at a time; while there are more to write, they gather.
-	underWay = 32
+	underWay = 16
 	// patience is how long a write may take with what it waits for.
 	patience = time.Minute
 )
