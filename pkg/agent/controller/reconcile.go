@@ -54,11 +54,17 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	if err != nil {
 		return 0, err
 	}
+	again, err := c.examine(ctx, e, deployment)
+	return sooner(again, later), err
+}
+
+// examine observes what is on the member, corrects it where that is wanted, and reports.
+func (c *Controller) examine(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) (time.Duration, error) {
 	seen := c.observe(ctx, e, deployment)
 	if isFree(deployment) && c.correct(ctx, e, deployment, seen) {
 		seen = c.observe(ctx, e, deployment)
 	}
-	later = sooner(sooner(later, seen.again()), c.nextAttempt(e, deployment))
+	later := sooner(seen.again(), c.nextAttempt(e, deployment))
 	if seen.pending {
 		return later, nil
 	}
