@@ -54,6 +54,8 @@ type agents struct {
 	last    time.Time
 	failure error
 	work    chan types.NamespacedName
+	// sent is how many statuses were written, those among them that an API server did not answer in time.
+	sent int
 }
 
 func newAgents(t testing.TB, s *stack.Stack, c client.Client, config *rest.Config, failing func(*fleet.BundleDeployment) bool) *agents {
@@ -262,6 +264,9 @@ func (a *agents) answer(ctx context.Context, key types.NamespacedName) error {
 	}
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	object.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeployment"))
+	a.mutex.Lock()
+	a.sent++
+	a.mutex.Unlock()
 	err = a.client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
 	return client.IgnoreNotFound(err)
 }
@@ -301,6 +306,13 @@ func (a *agents) all() map[types.NamespacedName]*fleet.BundleDeployment {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return maps.Clone(a.known)
+}
+
+// reports returns how many statuses the agents have written.
+func (a *agents) reports() int {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.sent
 }
 
 // await waits until the counts are as wanted and returns when that was.

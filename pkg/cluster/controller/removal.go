@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,7 +17,6 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 // remove takes a deleted Cluster off the hub: its deployments first, so that an agent that answers
@@ -27,8 +27,8 @@ func (r *clusters) remove(ctx context.Context, stored *fleet.Cluster) (reconcile
 	if !controllerutil.ContainsFinalizer(stored, fleet.ClusterFinalizer) {
 		return reconcile.Result{}, nil
 	}
-	if err := r.confirmDeleted(ctx, stored); err != nil {
-		return reconcile.Result{}, err
+	if confirmed, err := r.confirmDeleted(ctx, stored); err != nil || !confirmed {
+		return reconcile.Result{RequeueAfter: behindRetry}, err
 	}
 	namespace, err := r.ownNamespace(ctx, stored)
 	if err != nil {
@@ -66,19 +66,19 @@ func (r *clusters) remove(ctx context.Context, stored *fleet.Cluster) (reconcile
 	return reconcile.Result{}, nil
 }
 
-// confirmDeleted returns an error unless the API server says that exactly this Cluster is being deleted. A cache
-// that is behind may show one that is gone, whose name and namespace another one has by now.
-func (r *clusters) confirmDeleted(ctx context.Context, stored *fleet.Cluster) error {
+// behindRetry is when a Cluster is looked at again of which the cache shows an older state.
+const behindRetry = 500 * time.Millisecond
+
+// confirmDeleted asks the API server whether exactly this Cluster is being deleted. A cache that is behind may
+// show one that is gone, whose name and namespace another one has by now.
+func (r *clusters) confirmDeleted(ctx context.Context, stored *fleet.Cluster) (bool, error) {
 	now := &metav1.PartialObjectMetadata{}
 	now.SetGroupVersionKind(fleet.GroupVersion.WithKind("Cluster"))
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(stored), now)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("read Cluster %s/%s: %w", stored.Namespace, stored.Name, err)
-	case err != nil || now.UID != stored.UID || now.DeletionTimestamp == nil:
-		return fault.New(fault.Transient, "CacheBehind", "Cluster %s/%s has changed meanwhile", stored.Namespace, stored.Name)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Cluster %s/%s: %w", stored.Namespace, stored.Name, err)
 	}
-	return nil
+	return err == nil && now.UID == stored.UID && now.DeletionTimestamp != nil, nil
 }
 
 // ownNamespace returns the namespace of a Cluster as it is, nil for none. One of that name that is not the
