@@ -99,7 +99,13 @@ func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName) bool 
 	stored := &metav1.PartialObjectMetadata{}
 	stored.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeployment"))
 	err := r.Reader.Get(ctx, named, stored)
-	return !apierrors.IsNotFound(err) && (err != nil || notOlder(stored.ResourceVersion, version))
+	if apierrors.IsNotFound(err) || err == nil && !notOlder(stored.ResourceVersion, version) {
+		return false
+	}
+	if r.Now().Sub(at) > mistrustAfter {
+		r.Caches.Refresh(&fleet.BundleDeployment{}) // no event is to come of what a first list lacked
+	}
+	return true
 }
 
 // errBehind says that the cache does not show the last pass yet; the event that brings it wakes us up.

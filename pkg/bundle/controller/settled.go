@@ -14,6 +14,10 @@ import (
 // is asked.
 const forgetWrites = 10 * time.Second
 
+// mistrustAfter is how long a cache may lack what the API server has, before it is listed anew. A watch of a busy
+// API server is late by less.
+const mistrustAfter = 3 * forgetWrites
+
 // settled remembers what the last pass over a bundle wrote, so that the next one does not plan on a cache
 // that is behind: it would create again what exists, or miss that a status must be set back.
 type settled struct {
