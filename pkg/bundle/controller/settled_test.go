@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/confirm"
 )
 
 var (
@@ -197,7 +198,11 @@ func TestACacheThatStaysBehind(t *testing.T) {
 		"older on the API server too": {[]string{"9"}, []string{"9"}, time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{Client: having(test.cached...), Reader: having(test.stored...), Now: func() time.Time { return start.Add(test.after) }}
+			now := func() time.Time { return start.Add(test.after) }
+			r := &Reconciler{
+				Client: having(test.cached...), Reader: having(test.stored...), Now: now,
+				Caches: confirm.NewInformers(nil, confirm.KindOf(scheme), now),
+			}
 			r.writes.wrote(shop, "a", "10", start)
 			if got := r.behind(t.Context(), shop); got != test.want {
 				t.Errorf("behind: %v, want %v", got, test.want)
