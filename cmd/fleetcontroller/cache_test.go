@@ -27,9 +27,9 @@ func TestTransformingTwiceChangesNothing(t *testing.T) {
 	objects := map[reflect.Type]client.Object{}
 	for _, object := range []client.Object{
 		&fleet.Bundle{ObjectMeta: meta, Spec: fleet.BundleSpec{Resources: []fleet.BundleResource{{Name: "a.yaml", Content: long}}}},
-		&fleet.BundleDeployment{ObjectMeta: meta, Status: fleet.BundleDeploymentStatus{
+		&fleet.BundleDeployment{ObjectMeta: meta, Status: fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{
 			Resources: resources, ModifiedStatus: []fleet.ModifiedStatus{{Kind: long, Patch: long}}, Release: long,
-		}},
+		}}},
 		&fleet.ClusterRegistration{ObjectMeta: meta, Spec: fleet.ClusterRegistrationSpec{ClientID: long, ClusterLabels: labels}},
 	} {
 		objects[reflect.TypeOf(object)] = object

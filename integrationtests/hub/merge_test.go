@@ -111,7 +111,7 @@ func (m *merging) reports(name string, protocol int) {
 			if object.Status.Parts == nil {
 				object.Status.Parts = map[string]fleet.DeploymentPartStatus{}
 			}
-			object.Status.Parts[part] = merge.PartStatusOf(ready(told.Spec.DeploymentID))
+			object.Status.Parts[part] = ready(told.Spec.DeploymentID).DeploymentPartStatus
 		}
 		if err := m.client.Status().Patch(m.t.Context(), object, client.MergeFrom(before)); err != nil {
 			m.t.Fatal(err)
@@ -120,10 +120,10 @@ func (m *merging) reports(name string, protocol int) {
 }
 
 func ready(id string) fleet.BundleDeploymentStatus {
-	return fleet.BundleDeploymentStatus{
+	return fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{
 		AppliedDeploymentID: id, Ready: true, NonModified: true,
 		Conditions: []fleet.Condition{{Type: fleet.ConditionDeployed, Status: corev1.ConditionTrue}},
-	}
+	}}
 }
 
 // counted waits until every bundle counts so many ready clusters of two, and says about merging what is wanted.

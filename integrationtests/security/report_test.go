@@ -31,20 +31,20 @@ func (a *agent) report(deployment *fleet.BundleDeployment, wanted fleet.BundleDe
 
 // ready is an honest report.
 func ready(deployment *fleet.BundleDeployment) fleet.BundleDeploymentStatus {
-	return fleet.BundleDeploymentStatus{
+	return fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{
 		AppliedDeploymentID: deployment.Spec.DeploymentID, Ready: true, NonModified: true,
 		ResourceCounts: fleet.ResourceCounts{Ready: 1, DesiredReady: 1},
 		Resources:      []fleet.BundleDeploymentResource{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: deployment.Name}},
-	}
+	}}
 }
 
 // monstrous is as many lies as an API server stores: brackets take six bytes each.
 func monstrous() fleet.BundleDeploymentStatus {
 	long := strings.Repeat("<script>", 1500)
-	lies := fleet.BundleDeploymentStatus{
+	lies := fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{
 		AppliedDeploymentID: long, Release: long,
 		ResourceCounts: fleet.ResourceCounts{Ready: math.MinInt32, DesiredReady: math.MaxInt32, Missing: -7},
-	}
+	}}
 	for _, kind := range []string{fleet.ConditionDeployed, fleet.ConditionInstalled, fleet.ConditionMonitored, fleet.ConditionReady} {
 		lies.Conditions = append(lies.Conditions, fleet.Condition{Type: kind, Status: corev1.ConditionFalse, Reason: fleet.ReasonError, Message: long})
 	}
@@ -108,7 +108,7 @@ func TestForgedReports(t *testing.T) {
 		return nil
 	})
 
-	evil.report(theirs, fleet.BundleDeploymentStatus{AppliedDeploymentID: theirs.Spec.DeploymentID, Ready: true, NonModified: true})
+	evil.report(theirs, fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{AppliedDeploymentID: theirs.Spec.DeploymentID, Ready: true, NonModified: true}})
 	wait(h, shared, "recovers", counts(fleet.BundleSummary{Ready: 2, DesiredReady: 2}))
 	if bytes := h.resident(); bytes > 300<<20 {
 		t.Errorf("the hub takes %d MB", bytes>>20)

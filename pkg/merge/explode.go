@@ -60,7 +60,8 @@ func ExplodeAll(objects []fleet.BundleDeployment) []fleet.BundleDeployment {
 
 func deploymentOf(object *fleet.BundleDeployment, name string) *fleet.BundleDeployment {
 	part, reported := object.Spec.Parts[name], object.Status.Parts[name]
-	deployment := &fleet.BundleDeployment{TypeMeta: object.TypeMeta, Spec: specOf(part.Spec), Status: StatusOf(reported)}
+	deployment := &fleet.BundleDeployment{TypeMeta: object.TypeMeta}
+	deployment.Spec.DeploymentPartSpec, deployment.Status.DeploymentPartStatus = part.Spec, reported
 	deployment.Namespace, deployment.Name = object.Namespace, name
 	deployment.UID = uidOf(object.UID, name)
 	deployment.ResourceVersion = object.ResourceVersion
@@ -92,7 +93,7 @@ func PartOf(deployment *fleet.BundleDeployment) fleet.DeploymentPart {
 	}
 	return fleet.DeploymentPart{
 		Labels: deployment.Labels, Annotations: annotations,
-		Generation: max(deployment.Generation, 1), Spec: partSpecOf(deployment.Spec),
+		Generation: max(deployment.Generation, 1), Spec: deployment.Spec.DeploymentPartSpec,
 	}
 }
 

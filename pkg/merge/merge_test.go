@@ -26,8 +26,8 @@ func TestPartsHaveTheFieldsOfDeployments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var want, got []string
 			for i, list := range []*[]string{&want, &got} {
-				for j := range types[i].NumField() {
-					if field := types[i].Field(j); field.Name != "Parts" {
+				for _, field := range reflect.VisibleFields(types[i]) {
+					if !field.Anonymous && field.Name != "Parts" {
 						*list = append(*list, fmt.Sprint(field.Name, " ", field.Type, " ", field.Tag))
 					}
 				}
@@ -83,7 +83,7 @@ func implode(name string, deployments ...*fleet.BundleDeployment) *fleet.BundleD
 	object.Labels = map[string]string{fleet.MergedLabel: "repo"}
 	object.Spec.Parts, object.Status.Parts = map[string]fleet.DeploymentPart{}, map[string]fleet.DeploymentPartStatus{}
 	for _, one := range deployments {
-		object.Spec.Parts[one.Name], object.Status.Parts[one.Name] = PartOf(one), PartStatusOf(one.Status)
+		object.Spec.Parts[one.Name], object.Status.Parts[one.Name] = PartOf(one), one.Status.DeploymentPartStatus
 	}
 	return object
 }
@@ -168,7 +168,7 @@ func TestCombine(t *testing.T) {
 	alone := func(change func(*fleet.BundleDeployment)) *fleet.BundleDeployment {
 		made := deployment(r, "app")
 		made.ResourceVersion, made.UID = "9", "alone"
-		made.Status = fleet.BundleDeploymentStatus{AppliedDeploymentID: "x"}
+		made.Status = fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{AppliedDeploymentID: "x"}}
 		if change != nil {
 			change(made)
 		}
@@ -359,10 +359,10 @@ func reported(r *rand.Rand, cluster, name string) *fleet.BundleDeployment {
 	if r.IntN(4) == 0 {
 		deployed.Status, deployed.Message = corev1.ConditionFalse, "refused"
 	}
-	made.Status = fleet.BundleDeploymentStatus{
+	made.Status = fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{
 		Conditions: []fleet.Condition{deployed}, AppliedDeploymentID: "s-1:1", Ready: r.IntN(2) == 0, NonModified: r.IntN(2) == 0,
 		Resources:      []fleet.BundleDeploymentResource{{Kind: "ConfigMap", APIVersion: "v1", Namespace: "apps", Name: name}},
 		ResourceCounts: fleet.ResourceCounts{DesiredReady: 1, Ready: r.IntN(2)},
-	}
+	}}
 	return made
 }

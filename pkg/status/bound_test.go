@@ -105,10 +105,10 @@ func TestHostileReportsInRollup(t *testing.T) {
 		index.Set(Ref{"cluster-evil-" + itoa(i), "app"}, record)
 	}
 	good := hostile("app", "good")
-	good.Status = fleet.BundleDeploymentStatus{
+	good.Status = fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{
 		AppliedDeploymentID: "s-1:o", Ready: true, NonModified: true, ResourceCounts: fleet.ResourceCounts{Ready: 3, DesiredReady: 3},
 		Resources: []fleet.BundleDeploymentResource{{Kind: "ConfigMap", APIVersion: "v1", Namespace: "n", Name: "forged\x1f\x1e"}},
-	}
+	}}
 	index.Set(Ref{"cluster-good", "app"}, Trim(good))
 	now := time.Unix(0, 0)
 	bundle := Bundle(BundleInput{Rollup: index.Bundle("ws", "app")}, now)

@@ -295,7 +295,7 @@ func TestDisplay(t *testing.T) {
 // A failure of an earlier version is none of the present one.
 func TestStateRightAfterAChange(t *testing.T) {
 	for acked, want := range map[string]fleet.BundleState{"": fleet.ErrApplied, "new": fleet.ErrApplied, "old": fleet.WaitApplied} {
-		bd := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentID: "new", StagedDeploymentID: "new"}}
+		bd := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentPartSpec: fleet.DeploymentPartSpec{DeploymentID: "new", StagedDeploymentID: "new"}}}
 		bd.Status.AckedDeploymentID = acked
 		bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no way"}}
 		if got := Of(bd); got != want {

@@ -26,7 +26,7 @@ func deployment(bundle, cluster string, state fleet.BundleState) *fleet.BundleDe
 		fleet.ClusterNamespaceLabel: "ws", fleet.ClusterLabel: cluster,
 	}
 	bd.Spec.DeploymentID, bd.Spec.StagedDeploymentID = "s-1:a", "s-1:a"
-	bd.Status = fleet.BundleDeploymentStatus{
+	bd.Status = fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{
 		AppliedDeploymentID: "s-1:a", Ready: true, NonModified: true,
 		Resources: []fleet.BundleDeploymentResource{
 			{APIVersion: "v1", Kind: "ConfigMap", Namespace: "app", Name: bundle + "-config"},
@@ -34,7 +34,7 @@ func deployment(bundle, cluster string, state fleet.BundleState) *fleet.BundleDe
 			{APIVersion: "v1", Kind: "Namespace", Name: "app"},
 		},
 		ResourceCounts: fleet.ResourceCounts{DesiredReady: 3, Ready: 3},
-	}
+	}}
 	switch state {
 	case fleet.ErrApplied:
 		bd.Status.AppliedDeploymentID = "s-0:a"

@@ -27,7 +27,7 @@ func TestFailuresOfAnEarlierVersionDoNotCount(t *testing.T) {
 		"not told, written before":           {"", clock(-time.Minute), false},
 		"not told, nobody knows when either": {"", "", false},
 	} {
-		bd := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentID: "new"}}
+		bd := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentPartSpec: fleet.DeploymentPartSpec{DeploymentID: "new"}}}
 		bd.Status.AppliedDeploymentID, bd.Status.AckedDeploymentID = "old", test.acked
 		bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no way", LastUpdateTime: test.written}}
 		if got := failed(bd, noon); got != test.want {

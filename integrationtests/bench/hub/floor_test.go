@@ -116,7 +116,7 @@ func contentID(version string) string {
 func floorSpec(version string) fleet.BundleDeploymentSpec {
 	id := contentID(version) + ":" + contentID("options")
 	options := madeBundle(0, "first").Spec.BundleDeploymentOptions
-	return fleet.BundleDeploymentSpec{StagedOptions: options, StagedDeploymentID: id, Options: options, DeploymentID: id}
+	return fleet.BundleDeploymentSpec{DeploymentPartSpec: fleet.DeploymentPartSpec{StagedOptions: options, StagedDeploymentID: id, Options: options, DeploymentID: id}}
 }
 
 func (f *floor) encode(object any) []byte {

@@ -187,9 +187,9 @@ func (p *Pair) Store(ctx context.Context, bundle Bundle) (*fleet.BundleDeploymen
 	}
 	return &fleet.BundleDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: bundle.Name, Namespace: p.Namespace, Finalizers: bundle.Finalizers},
-		Spec: fleet.BundleDeploymentSpec{
+		Spec: fleet.BundleDeploymentSpec{DeploymentPartSpec: fleet.DeploymentPartSpec{
 			DeploymentID: id, StagedDeploymentID: id, Options: options, StagedOptions: options, CorrectDrift: options.CorrectDrift,
-		},
+		}},
 	}, nil
 }
 

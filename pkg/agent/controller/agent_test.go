@@ -192,9 +192,9 @@ func (w *world) put(name string, b bundle) string {
 			Name: name, Namespace: w.namespace,
 			Labels: map[string]string{fleet.BundleLabel: name, fleet.BundleNamespaceLabel: "fleet-default"},
 		},
-		Spec: fleet.BundleDeploymentSpec{
+		Spec: fleet.BundleDeploymentSpec{DeploymentPartSpec: fleet.DeploymentPartSpec{
 			DeploymentID: id, StagedDeploymentID: id, Options: b.options, StagedOptions: b.options, CorrectDrift: b.options.CorrectDrift,
-		},
+		}},
 	}
 	if b.values != nil {
 		wanted.Spec.ValuesHash = w.putValues(name, b.values)

@@ -78,7 +78,7 @@ func (h *Hub) PutStatus(ctx context.Context, carrier merge.Carrier, name string,
 		_, err = h.patchStatus(ctx, carrier.Name, patch)
 		return err
 	}
-	text, err := json.Marshal(merge.PartStatusOf(*wanted))
+	text, err := json.Marshal(wanted.DeploymentPartStatus)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (h *Hub) merged(object string, before *fleet.BundleDeployment, g *gathering
 		} else if before != nil {
 			if reported, known := before.Status.Parts[carried[i].Name]; known {
 				current := *carried[i]
-				current.Status = merge.StatusOf(reported)
+				current.Status = fleet.BundleDeploymentStatus{DeploymentPartStatus: reported}
 				carried[i] = &current
 			}
 		}

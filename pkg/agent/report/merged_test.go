@@ -47,7 +47,7 @@ func TestReportsInAMergedObjectStaySmall(t *testing.T) {
 		if patch, err := Patch(made, Status(part, facts, time.Unix(60, 0))); patch != nil || err != nil {
 			t.Fatalf("the same facts make another status: %s, %v", patch, err)
 		}
-		object.Status.Parts[part.Name] = merge.PartStatusOf(*made)
+		object.Status.Parts[part.Name] = made.DeploymentPartStatus
 	}
 	told := Merged(merge.Explode(object), nil, time.Unix(0, 0))
 	if told.Display.Deployed != fmt.Sprintf("0/%d", parts) || told.Display.State != string(fleet.ErrApplied) {

@@ -39,7 +39,7 @@ func sight(name string, state diff.State, ready bool) Sight {
 }
 
 func deployment(applied string) *fleet.BundleDeployment {
-	d := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentID: "new", StagedDeploymentID: "new"}}
+	d := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentPartSpec: fleet.DeploymentPartSpec{DeploymentID: "new", StagedDeploymentID: "new"}}}
 	d.Status.AppliedDeploymentID = applied
 	return d
 }
