@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/policy/reader"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
@@ -96,9 +97,7 @@ func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName) bool 
 	}
 	// Either the watch stands still, and planned on what was before everything would be written once more, or
 	// somebody has deleted it.
-	stored := &metav1.PartialObjectMetadata{}
-	stored.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeployment"))
-	err := r.Reader.Get(ctx, named, stored)
+	stored, err := carrier.Find(ctx, r.Reader, named)
 	if apierrors.IsNotFound(err) || err == nil && !notOlder(stored.ResourceVersion, version) {
 		return false
 	}

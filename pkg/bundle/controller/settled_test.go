@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -175,10 +176,16 @@ func TestACacheThatStaysBehind(t *testing.T) {
 	if err := fleet.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	const inMerged = "merged " // before the version of a merged object
 	having := func(versions ...string) client.Client {
 		build := fake.NewClientBuilder().WithScheme(scheme)
 		for _, version := range versions {
+			version, merged := strings.CutPrefix(version, inMerged)
 			object := deploymentIn("a", version)
+			if merged {
+				object.Name, object.Labels = "of-the-repository", map[string]string{fleet.MergedLabel: "true"}
+				object.Spec.Parts = map[string]fleet.DeploymentPart{"shop": {}}
+			}
 			build = build.WithObjects(&object)
 		}
 		return build.Build()
@@ -196,6 +203,7 @@ func TestACacheThatStaysBehind(t *testing.T) {
 		"deleted by somebody":         {nil, nil, time.Minute, false},
 		"deleted, and still there":    {[]string{"9"}, nil, time.Minute, false},
 		"older on the API server too": {[]string{"9"}, []string{"9"}, time.Minute, false},
+		"merged, older for long":      {[]string{"9"}, []string{inMerged + "10"}, time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := func() time.Time { return start.Add(test.after) }
