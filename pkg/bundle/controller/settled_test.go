@@ -1,10 +1,10 @@
 package controller
 
 import (
-	"strings"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
