@@ -266,7 +266,6 @@ func (h *hub) addClusters() error {
 	return clustercontroller.Register(h, clustercontroller.Options{
 		SystemNamespace:            h.settings.namespace,
 		Rollups:                    h.feed,
-		RollupEvents:               h.feed.Source(status.KindCluster),
 		Registry:                   ctrlmetrics.Registry,
 		Caches:                     h.caches,
 		Shards:                     h.shards,

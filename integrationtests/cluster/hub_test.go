@@ -28,7 +28,6 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/controller"
-	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
 
@@ -122,7 +121,7 @@ func (h *hub) run(t *testing.T, options controller.Options) *clock {
 	if err := mgr.Add(rollups); err != nil {
 		t.Fatal(err)
 	}
-	options.Rollups, options.RollupEvents = rollups, rollups.Source(status.KindCluster)
+	options.Rollups = rollups
 	if err := controller.Register(mgr, options); err != nil {
 		t.Fatal(err)
 	}

@@ -15,12 +15,13 @@ const maxNonReady = 10
 // ParentKind is the kind of an object that deployments are rolled up into.
 type ParentKind string
 
-// The kinds of parents. Cluster groups are not among them: who knows a group's clusters asks for them.
+// The kinds of parents. Of cluster groups no deployments are counted: who knows a group's clusters asks for them.
 const (
-	KindBundle  ParentKind = "Bundle"
-	KindGitRepo ParentKind = "GitRepo"
-	KindHelmOp  ParentKind = "HelmOp"
-	KindCluster ParentKind = "Cluster"
+	KindBundle       ParentKind = "Bundle"
+	KindGitRepo      ParentKind = "GitRepo"
+	KindHelmOp       ParentKind = "HelmOp"
+	KindCluster      ParentKind = "Cluster"
+	KindClusterGroup ParentKind = "ClusterGroup"
 )
 
 // Parent names an object whose roll-up changed.

@@ -179,13 +179,13 @@ func (d *draft) differs(current *fleet.BundleDeployment) bool {
 		!maps.Equal(d.labels, current.Labels) || !slices.Equal(d.finalizers, current.Finalizers)
 }
 
-// deployment returns what is to be written. It shares nothing, because deployments are written at the same
-// time.
+// deployment returns what is to be written. It shares with the present one and with its siblings all that is not
+// changed: a plan may be of thousands.
 func (d *draft) deployment(s Snapshot, cluster ClusterInfo, current *fleet.BundleDeployment) Deployment {
 	object := &fleet.BundleDeployment{}
 	if current != nil {
-		object.TypeMeta, object.ObjectMeta = current.TypeMeta, *current.ObjectMeta.DeepCopy()
-		object.Status = *current.Status.DeepCopy()
+		*object = *current
+		object.Annotations = maps.Clone(current.Annotations)
 	}
 	object.Namespace, object.Name = cluster.DeploymentNamespace, s.Bundle.Name
 	object.Labels, object.Finalizers = d.labels, slices.Clone(d.finalizers)
@@ -194,7 +194,7 @@ func (d *draft) deployment(s Snapshot, cluster ClusterInfo, current *fleet.Bundl
 	} else {
 		delete(object.Annotations, fleet.ReleasedAnnotation)
 	}
-	object.Spec = *d.spec.DeepCopy()
+	object.Spec = d.spec
 	return Deployment{Object: object, Cluster: cluster.Key(), Values: maps.Clone(d.values), NeedsCurrentValues: d.needsCurrentValues}
 }
 

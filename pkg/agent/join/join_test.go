@@ -38,6 +38,7 @@ import (
 	clustercontroller "github.com/fairlead-dev/fairlead/pkg/cluster/controller"
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
 
 // One cluster is hub and member.
@@ -127,7 +128,14 @@ func (s *site) runHub(scheme *runtime.Scheme) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := clustercontroller.Register(mgr, clustercontroller.Options{}); err != nil {
+	rollups, err := feed.New(mgr.GetCache(), nil, time.Now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := mgr.Add(rollups); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := clustercontroller.Register(mgr, clustercontroller.Options{Rollups: rollups}); err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

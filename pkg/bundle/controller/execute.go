@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,17 +13,17 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
-// writers is how many deployments of a bundle are written at a time.
-const writers = 16
+// writers is how many deployments of a bundle are written at a time, and allWriters of all bundles together: more
+// keep an API server no busier, and everybody else waiting for its answers.
+const writers, allWriters = 16, 32
 
 // execute carries a plan out. Siblings go on when one fails; the joined error names them.
 func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot target.Snapshot, plan target.Plan, where merging) error {
-	if len(plan.Create)+len(plan.Update)+len(plan.Delete) > 0 {
-		defer r.Rollups.Writing()()
-	}
 	if len(plan.Create)+len(plan.Update) > 0 && bundle.Spec.ContentsID == "" && bundle.Spec.HelmOpOptions == nil {
 		if err := r.contents.ensure(ctx, bundle, snapshot.ManifestID); err != nil {
 			return err
@@ -38,15 +38,36 @@ func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot
 		reconciler: r, bundle: key, current: current, access: r.accesses.giver(key),
 		merging: where, slots: make(chan struct{}, writers),
 	}
+	if written := clustersOf(plan.Create, plan.Update, plan.Delete); len(written) > 0 {
+		pass.writing = r.Rollups.Writing(written...)
+		defer pass.writing.End()
+	}
+	moves := where.moves(snapshot.Current, plan)
 	return join(
 		pass.access.giveAll(ctx, snapshot.Current),
-		each(plan.Create, func(d *target.Deployment) error { return pass.create(ctx, d) }),
-		each(plan.Update, func(d *target.Deployment) error { return pass.update(ctx, d) }),
-		each(plan.Secrets, func(d *target.Deployment) error { return pass.writeValues(ctx, d) }),
-		each(plan.Delete, func(d *target.Deployment) error { return pass.delete(ctx, d) }),
-		pass.move(ctx, snapshot.Current, plan),
+		pass.each(ctx, plan.Create, pass.create),
+		pass.each(ctx, plan.Update, pass.update),
+		pass.each(ctx, plan.Delete, pass.delete),
+		each(plan.Secrets, pass.atOnce(), func(d *target.Deployment) error { return pass.writeValues(ctx, d) }),
+		each(moves, pass.atOnce(), func(d **fleet.BundleDeployment) error { return pass.move(ctx, *d) }),
 		r.releaseDeleted(ctx, bundle, snapshot.Current),
 	)
+}
+
+// clustersOf names the Clusters of deployments.
+func clustersOf(lists ...[]target.Deployment) []status.Ref {
+	var clusters []status.Ref
+	for _, list := range lists {
+		for i := range list {
+			clusters = append(clusters, clusterOf(&list[i]))
+		}
+	}
+	return clusters
+}
+
+func clusterOf(deployment *target.Deployment) status.Ref {
+	labels := deployment.Object.Labels
+	return status.Ref{Namespace: labels[fleet.ClusterNamespaceLabel], Name: labels[fleet.ClusterLabel]}
 }
 
 // pass is one execution of a plan for a bundle.
@@ -56,14 +77,34 @@ type pass struct {
 	current    map[string]*fleet.BundleDeployment
 	access     *giver
 	merging    merging
+	writing    *feed.Writing
 	// slots bound the requests that are under way. Whoever waits for a write together with others takes none.
 	slots chan struct{}
 }
 
-// request does something that takes requests of its own.
+// each writes deployments, some at a time.
+func (p *pass) each(ctx context.Context, deployments []target.Deployment, write func(context.Context, *target.Deployment) error) error {
+	return each(deployments, p.atOnce(), func(deployment *target.Deployment) error {
+		defer p.writing.Wrote(clusterOf(deployment))
+		return write(ctx, deployment)
+	})
+}
+
+// atOnce is how many deployments are worked on at a time: all of those that wait to be written together with others'.
+func (p *pass) atOnce() int {
+	if p.merging.needed {
+		return -1
+	}
+	return writers
+}
+
+// request does something that takes requests of its own. A bundle's wait for each other first, so that those of a
+// large one do not stand before a small one's.
 func (p *pass) request(do func() error) error {
-	p.slots <- struct{}{}
-	defer func() { <-p.slots }()
+	for _, slots := range []chan struct{}{p.slots, p.reconciler.slots} {
+		slots <- struct{}{}
+		defer func() { <-slots }()
+	}
 	return do()
 }
 
@@ -217,13 +258,17 @@ func (p *pass) delete(ctx context.Context, deployment *target.Deployment) error 
 	return nil
 }
 
-// each calls work for every deployment at the same time, and joins the errors in order.
-func each[T any](deployments []T, work func(*T) error) error {
-	problems := make([]error, len(deployments))
-	var group sync.WaitGroup
-	for i := range deployments {
-		group.Go(func() { problems[i] = work(&deployments[i]) })
+// each calls work for every item, for so many at a time (-1 for all), in order, and joins the errors in order.
+func each[T any](items []T, atOnce int, work func(*T) error) error {
+	problems := make([]error, len(items))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i := range items {
+		group.Go(func() error {
+			problems[i] = work(&items[i])
+			return nil
+		})
 	}
-	group.Wait()
+	_ = group.Wait() // every item has its own error
 	return join(problems...)
 }

@@ -58,9 +58,9 @@ func isMerged(deployment *fleet.BundleDeployment) bool {
 	return merge.Carriers(deployment)[0].IsMerged()
 }
 
-// move brings deployments that stay as they are a step to where they belong.
-func (p *pass) move(ctx context.Context, current []fleet.BundleDeployment, plan target.Plan) error {
-	if !p.merging.needed {
+// moves returns the deployments that stay as they are, but not where they are.
+func (m merging) moves(current []fleet.BundleDeployment, plan target.Plan) []*fleet.BundleDeployment {
+	if !m.needed {
 		return nil
 	}
 	busy := map[string]bool{}
@@ -72,15 +72,15 @@ func (p *pass) move(ctx context.Context, current []fleet.BundleDeployment, plan 
 	var moves []*fleet.BundleDeployment
 	for i := range current {
 		deployment := &current[i]
-		_, known := p.merging.protocols[deployment.Namespace]
+		_, known := m.protocols[deployment.Namespace]
 		if !known || busy[deployment.Namespace] || deployment.DeletionTimestamp != nil {
 			continue
 		}
-		if !carrier.Settled(deployment, p.merging.of(deployment)) {
+		if !carrier.Settled(deployment, m.of(deployment)) {
 			moves = append(moves, deployment)
 		}
 	}
-	return each(moves, func(deployment **fleet.BundleDeployment) error { return p.moveOne(ctx, *deployment) })
+	return moves
 }
 
 func anyMerged(deployments []fleet.BundleDeployment) bool {
@@ -92,7 +92,8 @@ func anyMerged(deployments []fleet.BundleDeployment) bool {
 	return false
 }
 
-func (p *pass) moveOne(ctx context.Context, deployment *fleet.BundleDeployment) error {
+// move brings a deployment a step to where it belongs.
+func (p *pass) move(ctx context.Context, deployment *fleet.BundleDeployment) error {
 	place := p.merging.of(deployment)
 	err := p.write(place != nil || isMerged(deployment), func() error {
 		return p.reconciler.Deployments.Move(ctx, deployment, place)

@@ -106,7 +106,7 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 	if err != nil {
 		return err
 	}
-	if err := r.execute(ctx, bundle, target.Snapshot{Current: current}, plan, merging{}); err != nil {
+	if err := r.execute(ctx, bundle, target.Snapshot{Current: current}, plan, newMerging(bundle, nil, current)); err != nil {
 		return err
 	}
 	if left, err := r.deploymentsLeft(ctx, bundle); err != nil || left || len(current) > 0 {

@@ -34,8 +34,8 @@ type Rollups interface {
 	Bundle(namespace, name string) (rollup status.Rollup, ok bool)
 	// Telling asks whether numbers that are read afterwards may be told.
 	Telling(kind status.ParentKind, namespace, name string) feed.Telling
-	// Writing says that deployments are about to be written, until done is called.
-	Writing() (done func())
+	// Writing says that deployments of Clusters are about to be written.
+	Writing(clusters ...status.Ref) *feed.Writing
 	// Covers says that the given deployments, or newer versions of them, are counted.
 	Covers(deployments []fleet.BundleDeployment) bool
 }
@@ -65,6 +65,8 @@ type Reconciler struct {
 	// UnusedContents is how long contents on the hub are kept that nobody refers to; 0 means two minutes.
 	UnusedContents time.Duration
 
+	// slots bound the requests that are under way for all bundles.
+	slots     chan struct{}
 	contents  *contents
 	accesses  *accesses
 	validator *validation.Validator
@@ -209,7 +211,7 @@ func (r *Reconciler) tell(ctx context.Context, bundle *fleet.Bundle, next fleet.
 		return nil
 	}
 	if pass.plan.More {
-		defer r.Rollups.Writing()() // the next pass goes on at once
+		defer r.Rollups.Writing().End() // the next pass goes on at once
 	}
 	if pass.err != nil || bundle.Status.ObservedGeneration != next.ObservedGeneration {
 		telling.Must()

@@ -29,6 +29,7 @@ const nameIndex = "name"
 // Register adds the controllers of Bundles and Contents to a manager. Changes of the numbers of a
 // Bundle's deployments arrive through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
+	r.slots = make(chan struct{}, allWriters)
 	r.contents = newContents(r.Client, mgr.GetCache(), r.Reader, r.Caches, r.Now)
 	r.validator = validation.New(validation.Options{
 		Files: r.files, Render: r.Render,

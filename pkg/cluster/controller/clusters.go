@@ -84,10 +84,7 @@ func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keep
 		WatchesRawSource(source.Kind(own.GetCache(), &coordinationv1.Lease{}, r.renewals())).
 		WatchesRawSource(source.Func(r.heartbeats.watch)).
 		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(r.leavingOwnerOf), builder.WithPredicates(onlyDepartures()))
-	build = build.Watches(&fleet.Bundle{}, heldEvents())
-	if options.RollupEvents != nil {
-		build = build.WatchesRawSource(options.RollupEvents)
-	}
+	build = build.Watches(&fleet.Bundle{}, heldEvents()).WatchesRawSource(options.Rollups.Source(status.KindCluster))
 	return options.Shards.Complete(mgr, build, &fleet.Cluster{}, r)
 }
 
@@ -157,7 +154,7 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if fault.ClassOf(problem) == fault.Transient {
 		return reconcile.Result{}, problem
 	}
-	telling := r.telling(request)
+	telling := r.options.Rollups.Telling(status.KindCluster, request.Namespace, request.Name)
 	snapshot, err := r.gather(ctx, &stored, problem)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -168,13 +165,6 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 	}
 	r.heartbeats.look(request, wanted.Phase, snapshot.Heartbeat)
 	return reconcile.Result{}, nil
-}
-
-func (r *clusters) telling(request reconcile.Request) feed.Telling {
-	if r.options.Rollups == nil {
-		return feed.Telling{}
-	}
-	return r.options.Rollups.Telling(status.KindCluster, request.Namespace, request.Name)
 }
 
 // tell writes the status where it differs. Numbers alone wait for their time: every bundle that changes
@@ -250,15 +240,13 @@ func (r *clusters) gather(ctx context.Context, stored *fleet.Cluster, problem er
 		return cluster.Snapshot{}, err
 	}
 	snapshot := r.snapshot(stored, problem, lease)
-	if r.options.Rollups != nil {
-		if rollup, ok := r.options.Rollups.Cluster(stored.Namespace, stored.Name); ok {
-			held, err := r.keptFrom(ctx, stored)
-			if err != nil {
-				return snapshot, err
-			}
-			rollup.Hold(held)
-			snapshot.Rollup = &rollup
+	if rollup, ok := r.options.Rollups.Cluster(stored.Namespace, stored.Name); ok {
+		held, err := r.keptFrom(ctx, stored)
+		if err != nil {
+			return snapshot, err
 		}
+		rollup.Hold(held)
+		snapshot.Rollup = &rollup
 	}
 	return snapshot, nil
 }

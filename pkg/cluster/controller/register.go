@@ -37,16 +37,17 @@ type Rollups interface {
 	Cluster(namespace, name string) (rollup status.Rollup, ok bool)
 	// Telling asks whether a roll-up that is read afterwards may be told.
 	Telling(kind status.ParentKind, namespace, name string) feed.Telling
+	// Changed lets an object be woken up in its time for a change that is not one of its deployments.
+	Changed(kind status.ParentKind, namespace, name string)
+	// Source delivers the objects of a kind whose time has come.
+	Source(kind status.ParentKind) source.Source
 }
 
-// Options of the controllers. The zero value of every field is usable.
+// Options of the controllers. The zero value of every field but Rollups is usable.
 type Options struct {
 	// SystemNamespace of the hub, where its ConfigMap is; cattle-fleet-system if empty.
 	SystemNamespace string
-	// Rollups may be nil: then clusters keep the numbers they have.
-	Rollups Rollups
-	// RollupEvents wakes up Clusters whose roll-up has changed; nil for none.
-	RollupEvents source.Source
+	Rollups         Rollups
 	// Caches make the informers and confirm what they say; nil means that caches are believed.
 	Caches *confirm.Informers
 	// Shards are those this process works on; nil means everything.

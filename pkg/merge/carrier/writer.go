@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -64,7 +65,7 @@ func (w *Writer) put(ctx context.Context, deployment *fleet.BundleDeployment, pl
 func (w *Writer) Update(ctx context.Context, deployment, before *fleet.BundleDeployment) error {
 	carriers := merge.Carriers(before)
 	if len(carriers) == 1 && !carriers[0].IsMerged() {
-		return w.client.Patch(ctx, deployment, client.MergeFrom(before))
+		return w.patch(ctx, deployment, before)
 	}
 	deployment.Generation = before.Generation + 1
 	for _, carrier := range slices.Backward(carriers) {
@@ -72,6 +73,21 @@ func (w *Writer) Update(ctx context.Context, deployment, before *fleet.BundleDep
 			return fmt.Errorf("in %s: %w", carrier.Name, err)
 		}
 	}
+	return nil
+}
+
+// patch writes a deployment that has an object of its own, and notes its new resource version. The answer is read into
+// another object, because what is written may share with what others read.
+func (w *Writer) patch(ctx context.Context, deployment, before *fleet.BundleDeployment) error {
+	data, err := client.MergeFrom(before).Data(deployment)
+	if err != nil {
+		return err
+	}
+	answer := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
+	if err := w.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return err
+	}
+	deployment.ResourceVersion = answer.ResourceVersion
 	return nil
 }
 

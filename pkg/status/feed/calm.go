@@ -19,6 +19,10 @@ type terms struct {
 	quiet, patient time.Duration
 	// calm and rough are how long it may be kept back by changes that go on, while they are few and in a wave.
 	calm, rough hold
+	// done is how long nothing of an object must have changed that a wave has gone past, before it is told although
+	// the wave goes on elsewhere; silent is the same while its agent is to answer and has not begun to; seldom is the
+	// least time since it was told last. All are 0 when it waits for the wave's end.
+	done, silent, seldom time.Duration
 }
 
 // hold is a time that doubles with each telling that it forces, up to longest.
@@ -36,8 +40,10 @@ func (h hold) after(times int) time.Duration {
 
 // What follows from one deployment's change is told to two or three parents, and a change of a bundle is one
 // on every cluster: a Cluster that was told each time would be written as often as all of its deployments. So
-// it waits until the wave is over. What people look at while they wait, Bundles and GitRepos, are told now
-// and then while it goes on, ever more rarely.
+// it waits until the wave is over, or has gone past it: nothing is left to be written for it, nor for its agent to
+// answer. Thousands of Clusters that are all told at the end would be late. What people look at while they wait,
+// Bundles and GitRepos, are told now and then while it goes on, ever more rarely; so are ClusterGroups, which change
+// whenever one of their Clusters is told.
 var (
 	ofSources = terms{
 		lead: 150 * time.Millisecond, least: time.Second, quiet: 400 * time.Millisecond, patient: 800 * time.Millisecond,
@@ -46,6 +52,7 @@ var (
 	ofClusters = terms{
 		quiet: 400 * time.Millisecond, patient: 800 * time.Millisecond,
 		calm: hold{30 * time.Second, time.Minute}, rough: hold{5 * time.Minute, 10 * time.Minute},
+		done: time.Second, silent: 5 * time.Second, seldom: 15 * time.Second,
 	}
 )
 
@@ -75,8 +82,8 @@ type object struct {
 	told time.Time
 	// forced is how often in a row it was told although its changes went on.
 	forced int
-	// awaits says that agents are to answer for some of its deployments.
-	awaits bool
+	// awaits says that agents are to answer for some of its deployments, and answered that some did since it was told.
+	awaits, answered bool
 	// woken says that its controller was woken up for what it was not told of, and did not ask yet.
 	woken bool
 }
@@ -92,21 +99,36 @@ type calm struct {
 	waiting map[status.Parent]*object
 	changes int64
 	wave    wave
-	// writing counts the works under way that will bring changes.
-	writing int
+	// writing counts the works under way that will bring changes, all and by the parents that are known.
+	writing  int
+	expected map[status.Parent]int
 	// swept is when objects that are calm were last dropped.
 	swept time.Time
 }
 
 func newCalm(now func() time.Time) *calm {
-	return &calm{now: now, objects: map[status.Parent]*object{}, waiting: map[status.Parent]*object{}}
+	return &calm{
+		now: now, objects: map[status.Parent]*object{}, waiting: map[status.Parent]*object{}, expected: map[status.Parent]int{},
+	}
 }
 
-// began notes the beginning of a work that brings changes; ended that it is over.
-func (c *calm) began() {
+// began notes the beginning of a work that brings changes, and to whom; ended that it is over. In between come says
+// that a parent has got its own.
+func (c *calm) began(parents ...status.Parent) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.writing++
+	for _, parent := range parents {
+		c.expected[parent]++
+	}
+}
+
+func (c *calm) come(parent status.Parent) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.expected[parent]--; c.expected[parent] <= 0 {
+		delete(c.expected, parent)
+	}
 }
 
 func (c *calm) ended() {
@@ -115,25 +137,40 @@ func (c *calm) ended() {
 	c.writing--
 }
 
-// affected is a parent of a deployment that has changed. awaits says that agents are to answer for some of its
-// deployments now.
+// affected is a parent that has changed. awaits says that agents are to answer for some of its deployments now, and
+// answered that this change is such an answer.
 type affected struct {
 	status.Parent
-	awaits bool
+	awaits, answered bool
 }
 
-// changed notes a change of some parents.
+// changed notes a change of a deployment for its parents.
 func (c *calm) changed(parents ...affected) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	now := c.now()
 	c.wave.changed(now)
 	for _, parent := range parents {
-		o := c.wait(parent.Parent, now)
-		c.changes++
-		o.changes, o.last, o.awaits, o.woken = c.changes, now, parent.awaits, false
+		o := c.touch(parent.Parent, now)
+		o.awaits, o.answered = parent.awaits, o.answered || parent.answered
 	}
 	c.sweep(now)
+}
+
+// touched notes a change of a parent itself: that is no part of a wave.
+func (c *calm) touched(parent status.Parent) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	now := c.now()
+	c.touch(parent, now)
+	c.sweep(now)
+}
+
+func (c *calm) touch(parent status.Parent, now time.Time) *object {
+	o := c.wait(parent, now)
+	c.changes++
+	o.changes, o.last, o.woken = c.changes, now, false
+	return o
 }
 
 // wait lets a parent wait to be told.
@@ -165,7 +202,7 @@ func (c *calm) due(parent status.Parent, o *object, now time.Time) (at time.Time
 	}
 	switch {
 	case c.wave.on && now.Before(over):
-		quiet, limit = over, t.rough.after(o.forced)
+		quiet, limit = earlier(over, c.past(parent, o, over)), t.rough.after(o.forced)
 	case t.lead > 0 && o.since.Sub(o.told) >= 2*t.least:
 		quiet = o.since.Add(t.lead)
 	}
@@ -174,6 +211,27 @@ func (c *calm) due(parent status.Parent, o *object, now time.Time) (at time.Time
 		return held, true
 	}
 	return quiet, false
+}
+
+// past is when a parent is told that the wave has gone past: it has got all that is being written, and its agent has
+// answered all of it, or not begun to. For others it is when the wave is over.
+func (c *calm) past(parent status.Parent, o *object, over time.Time) time.Time {
+	t := termsOf(parent.Kind)
+	pause := t.done
+	switch {
+	case pause == 0, c.expected[parent] > 0, o.awaits && o.answered:
+		return over
+	case o.awaits:
+		pause = t.silent
+	}
+	return later(o.last.Add(pause), o.told.Add(t.seldom))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 func later(a, b time.Time) time.Time {
@@ -237,7 +295,7 @@ func (c *calm) tell(parent status.Parent, mark int64, urgent bool) bool {
 	case !urgent:
 		o.forced++
 	}
-	o.told = now
+	o.told, o.answered = now, false
 	c.settle(parent, o, mark)
 	return true
 }

@@ -45,7 +45,19 @@ type change struct {
 	by      int
 	// awaits says that agents are to answer for some deployments of the parents afterwards.
 	awaits bool
+	step
 }
+
+// step is what happens to a deployment.
+type step int
+
+const (
+	touched step = iota
+	// written by a work that was announced.
+	written
+	// answered by its agent.
+	answered
+)
 
 // until lets time pass in grains; changes says what changes in each of them, one after the other.
 func (p *played) until(end time.Duration, changes func(at time.Duration) []change) {
@@ -54,7 +66,10 @@ func (p *played) until(end time.Duration, changes func(at time.Duration) []chang
 			var told []affected
 			for _, parent := range changed.parents {
 				p.counts[parent] += changed.by
-				told = append(told, affected{parent, changed.awaits})
+				told = append(told, affected{parent, changed.awaits, changed.step == answered})
+				if changed.step == written && parent.Kind == status.KindCluster {
+					p.come(parent)
+				}
 			}
 			p.changed(told...)
 		}
@@ -99,7 +114,7 @@ func TestASingleChange(t *testing.T) {
 	bundle, cluster := bundleNamed("b"), clusterNamed("c")
 	p.until(5*time.Second, func(at time.Duration) []change {
 		if at == 0 {
-			return []change{{[]status.Parent{bundle, cluster}, 1, false}}
+			return []change{{[]status.Parent{bundle, cluster}, 1, false, touched}}
 		}
 		return nil
 	})
@@ -111,30 +126,65 @@ func TestASingleChange(t *testing.T) {
 	}
 }
 
-// waved is what goes through a fleet of bundles on clusters, each pair by each of some changes, in some order.
-func waved(bundles, clusters int, length time.Duration, changes ...int) func(time.Duration) []change {
+// waved is what goes through a fleet of bundles on clusters: every pair is written, if anything is, and its agent
+// answers, if any does, by which the numbers become what they were. Bundles are written cluster by cluster, one a
+// little before the other; agents answer in any order.
+type waved struct {
+	bundles, clusters int
+	// writes and answers are how long each of them takes.
+	writes, answers time.Duration
+}
+
+// begin announces the writes.
+func (w waved) begin(p *played) {
+	var expected []status.Parent
+	for c := range w.clusters {
+		for range w.bundles {
+			expected = append(expected, clusterNamed(strconv.Itoa(c)))
+		}
+	}
+	p.began(expected...)
+}
+
+// changes returns what changes in the grain at a time.
+func (w waved) changes() func(time.Duration) []change {
 	random := rand.New(rand.NewPCG(1, 1))
-	type pair struct{ bundle, cluster int }
-	var pairs []pair
-	for b := range bundles {
-		for c := range clusters {
-			pairs = append(pairs, pair{b, c})
+	at := map[time.Duration][]change{}
+	happens := func(when time.Duration, one change) {
+		when = when.Truncate(grain)
+		at[when] = append(at[when], one)
+	}
+	owed := map[status.Parent]int{}
+	for b := range w.bundles {
+		for c := range w.clusters {
+			parents := []status.Parent{bundleNamed(strconv.Itoa(b)), clusterNamed(strconv.Itoa(c))}
+			when := time.Duration(0)
+			if w.writes > 0 {
+				when = w.writes*time.Duration(c)/time.Duration(w.clusters) - time.Duration(random.Int64N(int64(time.Second)))
+				when = max(when, 0)
+				happens(when, change{parents, 1, true, written})
+			} else {
+				owed[parents[0]]++
+				owed[parents[1]]++
+			}
+			if w.answers > 0 {
+				happens(when+time.Duration(random.Int64N(int64(w.answers))), change{parents, -1, true, answered})
+			}
 		}
 	}
-	var all []change
-	for _, by := range changes {
-		random.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
-		for _, one := range pairs {
-			all = append(all, change{[]status.Parent{bundleNamed(strconv.Itoa(one.bundle)), clusterNamed(strconv.Itoa(one.cluster))}, by, by > 0})
+	return func(now time.Duration) []change {
+		var single []change
+		for _, one := range at[now] {
+			for _, parent := range one.parents {
+				if one.step == answered {
+					owed[parent]--
+				} else {
+					owed[parent]++
+				}
+				single = append(single, change{[]status.Parent{parent}, one.by, owed[parent] > 0, one.step})
+			}
 		}
-	}
-	grains := int(length / grain)
-	return func(at time.Duration) []change {
-		if at < 0 {
-			return nil
-		}
-		from, to := len(all)*int(at/grain)/grains, len(all)*int(at/grain+1)/grains
-		return all[min(from, len(all)):min(to, len(all))]
+		return single
 	}
 }
 
@@ -142,25 +192,28 @@ func waved(bundles, clusters int, length time.Duration, changes ...int) func(tim
 // each Bundle then and now and then before; and everything within two seconds of the last change.
 func TestAWave(t *testing.T) {
 	for name, test := range map[string]struct {
-		bundles, clusters int
-		length            time.Duration
-		changes           []int
+		waved
 		// slots are statuses that the API server takes in a grain.
 		slots int
 		// The most tellings of each kind.
 		ofBundles, ofClusters int
 	}{
-		"a fan-out":                          {20, 200, 14 * time.Second, []int{1}, 10, 20, 200},
-		"everybody reports":                  {20, 200, 25 * time.Second, []int{1}, 10, 40, 200},
-		"a change that leaves all as it was": {20, 200, 51 * time.Second, []int{1, -1}, 10, 60, 0},
-		"a fan-out to a thousand clusters":   {50, 1000, time.Minute, []int{1}, 0, 250, 1000},
-		"a slow change of many clusters":     {50, 400, 10 * time.Minute, []int{1, -1}, 0, 400, 800},
-		"few on a few":                       {3, 3, time.Second, []int{1, 1}, 1, 9, 6},
+		"a fan-out":                          {waved{20, 200, 14 * time.Second, 0}, 10, 20, 200},
+		"everybody reports":                  {waved{20, 200, 0, 25 * time.Second}, 10, 40, 200},
+		"a change that leaves all as it was": {waved{20, 200, 50 * time.Second, time.Second}, 10, 60, 0},
+		"agents that take their time":        {waved{20, 200, 50 * time.Second, 10 * time.Second}, 10, 60, 0},
+		"a fan-out to a thousand clusters":   {waved{50, 1000, time.Minute, 0}, 10, 250, 1000},
+		"a slow change of many clusters":     {waved{50, 400, 10 * time.Minute, 5 * time.Second}, 0, 400, 800},
+		"few on a few":                       {waved{3, 3, time.Second, time.Second}, 1, 9, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := play()
 			p.slots = test.slots
-			p.until(test.length+2*time.Second, waved(test.bundles, test.clusters, test.length, test.changes...))
+			changes := test.changes()
+			test.begin(p)
+			p.until(test.writes, changes)
+			p.ended()
+			p.until(test.writes+test.answers+2*time.Second, changes)
 			for parent, count := range p.counts {
 				if p.says[parent] != count {
 					t.Errorf("%s %s says %d two seconds after the end, want %d", parent.Kind, parent, p.says[parent], count)
@@ -173,16 +226,52 @@ func TestAWave(t *testing.T) {
 	}
 }
 
+// A Cluster that a wave has gone past is told while the wave goes on elsewhere: thousands that are all told at the end
+// would be late.
+func TestAWaveThatHasGonePast(t *testing.T) {
+	for name, test := range map[string]struct {
+		changes []change
+		within  time.Duration
+		told    int
+	}{
+		"all written and answered":  {[]change{{nil, 1, true, written}, {nil, 1, false, answered}}, 2 * time.Second, 1},
+		"some are still written":    {[]change{{nil, 1, true, touched}, {nil, 1, false, answered}}, 20 * time.Second, 0},
+		"the agent is busy":         {[]change{{nil, 1, true, written}, {nil, 1, true, answered}}, 20 * time.Second, 0},
+		"the agent has not begun":   {[]change{{nil, 1, true, written}}, 2 * time.Second, 0},
+		"the agent does not answer": {[]change{{nil, 1, true, written}}, 7 * time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, cluster := play(), clusterNamed("c")
+			p.began(cluster)
+			elsewhere := waved{20, 200, time.Minute, 0}.changes()
+			p.until(test.within+time.Second, func(at time.Duration) []change {
+				changes := elsewhere(at)
+				if at == time.Second {
+					for _, one := range test.changes {
+						one.parents = []status.Parent{cluster}
+						changes = append(changes, one)
+					}
+				}
+				return changes
+			})
+			if got := len(p.told[cluster]); got != test.told {
+				t.Errorf("told %d times within %s, want %d", got, test.within, test.told)
+			}
+		})
+	}
+}
+
 // While something is being written a wave is not over, unless that takes too long.
 func TestAWaveWithWritesUnderWay(t *testing.T) {
 	p := play()
-	p.began()
-	p.until(5*time.Second, waved(20, 200, time.Second, 1))
+	wave := waved{20, 200, time.Second, 0}
+	wave.begin(p)
+	p.until(4*time.Second, wave.changes())
 	if got := p.tellings(status.KindCluster); got > 0 {
 		t.Errorf("%d clusters are told while deployments are written", got)
 	}
-	one := change{[]status.Parent{bundleNamed("0"), clusterNamed("0")}, 1, true}
-	p.until(5*time.Second+grain, func(time.Duration) []change { return []change{one} }) // and the API server wakes up
+	one := change{[]status.Parent{bundleNamed("0"), clusterNamed("0")}, 1, true, touched}
+	p.until(4*time.Second+grain, func(time.Duration) []change { return []change{one} }) // and the API server wakes up
 	if got := p.tellings(status.KindCluster); got > 0 {
 		t.Errorf("%d clusters are told when the wave goes on", got)
 	}
@@ -192,7 +281,7 @@ func TestAWaveWithWritesUnderWay(t *testing.T) {
 		t.Errorf("%d clusters are told when they are written", got)
 	}
 	p.began() // and never ends
-	more := waved(20, 200, time.Second, -1)
+	more := wave.changes()
 	p.until(12*time.Second, func(at time.Duration) []change { return more(at - 6*time.Second) })
 	if got := p.tellings(status.KindCluster); got != 400 {
 		t.Errorf("clusters are told %d times with a write that does not end", got)
@@ -204,7 +293,7 @@ func TestAWaveThatPauses(t *testing.T) {
 	const length, from, pause = 10 * time.Second, 5 * time.Second, time.Second
 	p := play()
 	p.slots = 1
-	wave := waved(20, 200, length, 1)
+	wave := waved{20, 200, length, 0}.changes()
 	p.until(length+pause+13*time.Second, func(at time.Duration) []change {
 		switch {
 		case at < from:
@@ -228,7 +317,7 @@ func TestAWaveThatPauses(t *testing.T) {
 func TestAWaveThatDoesNotEnd(t *testing.T) {
 	p := play()
 	bundle, cluster := bundleNamed("b"), clusterNamed("c")
-	p.until(30*time.Minute, func(time.Duration) []change { return []change{{[]status.Parent{bundle, cluster}, 1, false}} })
+	p.until(30*time.Minute, func(time.Duration) []change { return []change{{[]status.Parent{bundle, cluster}, 1, false, touched}} })
 	for parent, told := range p.told {
 		last := time.Duration(0)
 		for _, at := range append(told, 30*time.Minute) {
@@ -260,7 +349,7 @@ func TestEverythingIsToldInTheEnd(t *testing.T) {
 		// work is one pass of a controller: mark, read, and maybe another change before the write.
 		change := func(parent status.Parent) {
 			wanted[parent]++
-			p.changed(affected{parent, random.IntN(2) == 0})
+			p.changed(affected{parent, random.IntN(2) == 0, random.IntN(2) == 0})
 			last = p.at
 		}
 		work := func(parent status.Parent) {
@@ -301,7 +390,7 @@ func TestCalmForgets(t *testing.T) {
 	p := play()
 	for i := range 10_000 {
 		p.until(p.at.Sub(begin)+grain, func(time.Duration) []change {
-			return []change{{[]status.Parent{bundleNamed(time.Duration(i).String())}, 1, false}}
+			return []change{{[]status.Parent{bundleNamed(time.Duration(i).String())}, 1, false, touched}}
 		})
 	}
 	if len(p.objects) > 7_000 || len(p.waiting) > 400 {

@@ -94,7 +94,7 @@ func (f *Feed) open() {
 	f.synced = true
 	var all []affected
 	for parent := range f.early {
-		all = append(all, affected{parent, f.index.Awaits(parent)})
+		all = append(all, affected{Parent: parent, awaits: f.index.Awaits(parent)})
 	}
 	f.early = nil
 	f.mutex.Unlock()
@@ -107,9 +107,10 @@ func (f *Feed) changed(object any) {
 		return
 	}
 	key, record := keyOf(deployment), status.Trim(deployment)
-	f.count(func(index *status.Index) []status.Parent {
+	f.count(func(index *status.Index) (parents []status.Parent, answered bool) {
+		before, known := f.generations[key]
 		f.generations[key] = deployment.Generation
-		return index.Set(key, record)
+		return index.Set(key, record), known && before == deployment.Generation
 	})
 }
 
@@ -118,9 +119,9 @@ func (f *Feed) deleted(object any) {
 	if !ok {
 		return
 	}
-	f.count(func(index *status.Index) []status.Parent {
+	f.count(func(index *status.Index) (parents []status.Parent, answered bool) {
 		delete(f.generations, key)
-		return index.Delete(key)
+		return index.Delete(key), false
 	})
 }
 
@@ -136,13 +137,15 @@ func deletedKey(object any) (status.Ref, bool) {
 	return status.Ref{}, false
 }
 
-// count changes the index and lets the affected controllers know, later if not everything is counted yet.
-func (f *Feed) count(change func(*status.Index) []status.Parent) {
+// count changes the index and lets the affected controllers know, later if not everything is counted yet. A change
+// returns whom it affects, and whether it is an agent's answer.
+func (f *Feed) count(change func(*status.Index) (parents []status.Parent, answered bool)) {
 	f.mutex.Lock()
 	var announced []affected
-	for _, parent := range change(f.index) {
+	parents, answered := change(f.index)
+	for _, parent := range parents {
 		if f.synced {
-			announced = append(announced, affected{parent, f.index.Awaits(parent)})
+			announced = append(announced, affected{parent, f.index.Awaits(parent), answered})
 		} else {
 			f.early[parent] = true
 		}
@@ -211,16 +214,8 @@ func (f *Feed) enqueue(parent status.Parent) {
 // Changed lets a parent be woken up in its time for a change that is not one of its deployments, so that
 // both together wake it up once.
 func (f *Feed) Changed(kind status.ParentKind, namespace, name string) {
-	f.announce([]affected{{Parent: status.Parent{Kind: kind, Ref: status.Ref{Namespace: namespace, Name: name}}}})
-}
-
-// Writing says that deployments are about to be written, until done is called. A wave is not over meanwhile.
-func (f *Feed) Writing() (done func()) {
-	f.calm.began()
-	return func() {
-		f.calm.ended()
-		f.stir()
-	}
+	f.calm.touched(status.Parent{Kind: kind, Ref: status.Ref{Namespace: namespace, Name: name}})
+	f.stir()
 }
 
 // Telling is the question whether a parent's status may be written. Ask for it before its numbers are read.

@@ -16,35 +16,6 @@ import (
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func TestPaceLetsOneAHalfSecondThrough(t *testing.T) {
-	now := noon
-	p := newPace(func() time.Time { return now })
-	group := reconcile.Request{NamespacedName: types.NamespacedName{Name: "g"}}
-	for _, step := range []struct{ at, want time.Duration }{
-		{0, 0}, {100, 400}, {400, 100}, {500, 500}, {999, 1}, {1250, 250}, {9000, 0}, {9250, 250},
-	} {
-		now = noon.Add(step.at * time.Millisecond)
-		if got := p.delay(group); got != step.want*time.Millisecond {
-			t.Errorf("at %v: waits %v, want %v", step.at*time.Millisecond, got, step.want*time.Millisecond)
-		}
-	}
-	if got := p.delay(reconcile.Request{}); got != 0 {
-		t.Errorf("another group waits %v", got)
-	}
-}
-
-func TestPaceForgets(t *testing.T) {
-	now := noon
-	p := newPace(func() time.Time { return now })
-	for i := range 3 * sweepFrom {
-		p.delay(reconcile.Request{NamespacedName: types.NamespacedName{Name: time.Duration(i).String()}})
-		now = now.Add(time.Second)
-	}
-	if len(p.slots) > 2*sweepFrom {
-		t.Errorf("remembers %d requests", len(p.slots))
-	}
-}
-
 func keyOf(c *fleet.Cluster) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: c.Namespace, Name: c.Name}}
 }
