@@ -72,19 +72,13 @@ func (f *floor) path(namespace string) string {
 	return fmt.Sprintf("/apis/%s/%s/namespaces/%s/%s", floorGroup, floorVersion, namespace, plural)
 }
 
-// measured bounds the pairs that are written bare; for more than that the time is multiplied.
-const measured = 5_000
-
-// measuredBundles are so many that their pairs are few enough.
-func (f *floor) measuredBundles() int { return max(min(f.bundles, measured/len(f.members)), 1) }
-
-// each does some work for the pairs, as many at a time as the agents do, and returns how long it takes for all.
+// each does some work for all pairs, as many at a time as the agents do, and returns how long that takes.
 func (f *floor) each(work func(ctx context.Context, m *member, name string) error) time.Duration {
 	f.t.Helper()
 	group, ctx := errgroup.WithContext(f.t.Context())
 	group.SetLimit(workers)
 	began := time.Now()
-	for bundle := range f.measuredBundles() {
+	for bundle := range f.bundles {
 		name := bundleName(bundle)
 		for _, m := range f.members {
 			group.Go(func() error { return work(ctx, m, name) })
@@ -93,7 +87,7 @@ func (f *floor) each(work func(ctx context.Context, m *member, name string) erro
 	if err := group.Wait(); err != nil {
 		f.t.Fatal(err)
 	}
-	return time.Since(began) * time.Duration(f.bundles) / time.Duration(f.measuredBundles())
+	return time.Since(began)
 }
 
 // body is a deployment as the hub makes it, of the floor's kind.
@@ -130,7 +124,7 @@ func (f *floor) encode(object any) []byte {
 func (f *floor) create() time.Duration {
 	f.t.Helper()
 	bodies := map[string][]byte{}
-	for i := range f.measuredBundles() {
+	for i := range f.bundles {
 		for _, m := range f.members {
 			bodies[m.name+bundleName(i)] = f.body(m, bundleName(i))
 		}
