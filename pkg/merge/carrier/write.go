@@ -81,6 +81,12 @@ func (w *Writer) assign(ctx context.Context, namespace string, added []*change) 
 }
 
 func (w *Writer) writeObject(ctx context.Context, key types.NamespacedName, changes []*change, absent bool) {
+	if gone, err := w.removeWhole(ctx, key, changes); gone || err != nil {
+		for _, c := range changes {
+			c.err = err
+		}
+		return
+	}
 	object, err := w.send(ctx, key, changes, absent)
 	if absent && apierrors.IsAlreadyExists(err) || !absent && apierrors.IsNotFound(err) && hasNew(changes) {
 		absent = !absent // another replica has made or emptied it meanwhile
@@ -101,6 +107,35 @@ func (w *Writer) writeObject(ctx context.Context, key types.NamespacedName, chan
 			c.err = errors.Join(c.err, err)
 		}
 	}
+}
+
+// removeWhole deletes an object of which no part is left after the changes, and says whether it is gone. When another
+// replica has changed it meanwhile, it is not.
+func (w *Writer) removeWhole(ctx context.Context, key types.NamespacedName, changes []*change) (gone bool, err error) {
+	dropped := map[string]bool{}
+	for _, c := range changes {
+		if !c.drop {
+			return false, nil
+		}
+		dropped[c.name] = true
+	}
+	var object fleet.BundleDeployment
+	if err := w.reader.Get(ctx, key, &object); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	for name := range object.Spec.Parts {
+		if !dropped[name] {
+			return false, nil
+		}
+	}
+	err = w.client.Delete(ctx, &object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+	if apierrors.IsConflict(err) {
+		return false, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("delete deployment %s with all its parts: %w", key, err)
+	}
+	return true, nil
 }
 
 // removeEmpty deletes an object without parts, unless somebody has given it one meanwhile.
