@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,13 +13,9 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/version"
 )
 
-// garbage is how much of what is in use may be garbage before it is collected, in percent. The caches of a large fleet
-// are most of the memory and live long: half as much garbage as by default costs little time, and saves a quarter.
-const garbage = 50
-
 func main() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
+		paceGarbage()
 	}
 	if err := command().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		os.Exit(1)
