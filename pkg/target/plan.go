@@ -26,6 +26,8 @@ type Plan struct {
 	Failed []Failure
 	// Waiting are clusters ("namespace/name") that have no namespace for deployments yet.
 	Waiting []string
+	// Lingering are clusters that are not reached any more and keep what they have until their schedule lets it go.
+	Lingering []string
 	// Warnings are what a person should mend although the bundle was planned: cluster groups that cannot be
 	// read (they have no members), and a rollout that cannot go on.
 	Warnings []error
@@ -109,7 +111,7 @@ func NewPlan(s Snapshot) (Plan, error) {
 	}
 	plan.Missing += len(waiting)
 	plan.await(len(waiting))
-	plan.guardedDelete(s, orphans(s, placed, waiting))
+	plan.guardedDelete(s, plan.orphans(s, placed, waiting))
 	return plan, nil
 }
 
@@ -189,20 +191,24 @@ func partitionStatus(decision rollout.Decision, targets []Targeted, current map[
 
 // orphans returns the deployments of clusters that the bundle does not reach. A cluster outside of its
 // schedule keeps what it has, and so does one whose namespace for deployments is not known at the moment.
-func orphans(s Snapshot, targets []Targeted, waiting map[string]bool) []fleet.BundleDeployment {
-	kept := make(map[string]bool, len(targets))
+func (p *Plan) orphans(s Snapshot, targets []Targeted, waiting map[string]bool) []fleet.BundleDeployment {
+	kept, closed := make(map[string]bool, len(targets)), map[string]bool{}
 	for _, target := range targets {
 		kept[target.Cluster.DeploymentNamespace] = true
 	}
 	for _, cluster := range s.Clusters {
 		if cluster.OffSchedule && cluster.DeploymentNamespace != "" {
-			kept[cluster.DeploymentNamespace] = true
+			closed[cluster.DeploymentNamespace] = true
 		}
 	}
 	var list []fleet.BundleDeployment
 	for _, bd := range s.Current {
 		cluster := bd.Labels[fleet.ClusterNamespaceLabel] + "/" + bd.Labels[fleet.ClusterLabel]
-		if !kept[bd.Namespace] && !waiting[cluster] {
+		switch {
+		case kept[bd.Namespace] || waiting[cluster]:
+		case closed[bd.Namespace]:
+			p.Lingering = append(p.Lingering, cluster)
+		default:
 			list = append(list, bd)
 		}
 	}

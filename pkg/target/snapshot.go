@@ -125,6 +125,9 @@ func availableSince(cluster *fleet.Cluster) time.Time {
 // Key returns "namespace/name".
 func (c ClusterInfo) Key() string { return c.Namespace + "/" + c.Name }
 
+// Labelled says that templates see any label of the cluster: what it runs depends on that, whatever its labels are.
+func (c ClusterInfo) Labelled() bool { return c.renderable().HasLabels() }
+
 func (c ClusterInfo) matchable() match.Cluster {
 	return match.Cluster{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels}
 }

@@ -85,7 +85,7 @@ func (r *resolver) resolve(cluster ClusterInfo, result match.Result) *Targeted {
 		r.render(made, shared)
 		return made
 	}
-	labelled := cluster.renderable().HasLabels()
+	labelled := cluster.Labelled()
 	made := shared.static[labelled]
 	if made == nil {
 		made = &Targeted{Cluster: cluster}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,8 +33,28 @@ type interest struct {
 	// keys of cluster labels that decide; all says that any label or annotation may.
 	keys map[string]bool
 	all  bool
-	// queued says that clusters wait for others to be ready.
-	queued bool
+	// queued says that clusters wait for others to be ready, and lingering clusters for their schedule.
+	queued    bool
+	lingering []string
+	// passing says that a pass reads what it plans on, and unseen are the changes that came since and that the
+	// last plan did not care for: they may be missing in what was read, and the new plan may care. Then missed.
+	passing, missed bool
+	unseen          []clusterChange
+}
+
+// begin starts a pass: what changes from now on may be missing in its snapshot.
+func (i *interest) begin() {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.passing, i.missed, i.unseen = true, false, nil
+}
+
+// end ends a pass, and says whether its plan cares for a change that it may have missed.
+func (i *interest) end() bool {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.passing, i.unseen = false, nil
+	return i.missed
 }
 
 // interests finds the bundles that care for a change.
@@ -84,6 +105,8 @@ func (i *interest) plan(snapshot target.Snapshot, metrics *Metrics) (target.Plan
 		}
 	}
 	i.planned, i.generation, i.queued = true, snapshot.Bundle.Generation, plan.Queued > 0
+	i.lingering = plan.Lingering
+	i.missed = i.missed || slices.ContainsFunc(i.unseen, i.caresFor)
 	return plan, nil
 }
 
@@ -98,12 +121,21 @@ func (i *interest) waits() bool {
 func (i *interest) touchedBy(bundle *fleet.Bundle, change clusterChange) bool {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
-	switch {
-	case !i.planned || i.generation != bundle.Generation:
+	if !i.planned || i.generation != bundle.Generation || i.caresFor(change) {
 		return true
+	}
+	if i.passing {
+		i.unseen = append(i.unseen, change)
+	}
+	return false
+}
+
+// caresFor says that the last plan would be another one after a change.
+func (i *interest) caresFor(change clusterChange) bool {
+	switch {
 	case i.all && (len(change.labels) > 0 || change.values):
 		return true
-	case change.state && i.memory.MayReach(change.cluster):
+	case change.state && (i.memory.MayReach(change.cluster) || slices.Contains(i.lingering, change.cluster)):
 		return true
 	}
 	for key := range change.labels {
@@ -142,7 +174,8 @@ func changeOf(before, after *fleet.Cluster) clusterChange {
 	}
 	change.values = !maps.Equal(was.Annotations, is.Annotations) || !reflect.DeepEqual(was.TemplateValues, is.TemplateValues)
 	change.state = was.DeploymentNamespace != is.DeploymentNamespace || was.Paused != is.Paused || was.Offline != is.Offline ||
-		was.OffSchedule != is.OffSchedule || was.KubernetesVersion != is.KubernetesVersion || was.Protocol != is.Protocol || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+		was.OffSchedule != is.OffSchedule || was.KubernetesVersion != is.KubernetesVersion || was.Protocol != is.Protocol ||
+		was.Labelled() != is.Labelled() || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 	return change
 }
 

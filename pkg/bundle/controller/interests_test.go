@@ -82,3 +82,51 @@ func TestWhoCaresForAChangeOfACluster(t *testing.T) {
 		})
 	}
 }
+
+// A change that comes while a pass reads is not lost when only the new plan cares for it.
+func TestChangeWhileAPassReads(t *testing.T) {
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "b", Generation: 1}}
+	bundle.Spec.Targets = []fleet.BundleTarget{{ClusterTarget: fleet.ClusterTarget{ClusterGroup: "g"}}}
+	group := func(generation int64, key string) []fleet.ClusterGroup {
+		made := fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "g", Generation: generation}}
+		made.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{key: "x"}}
+		return []fleet.ClusterGroup{made}
+	}
+	before := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "c"}}
+	after := before.DeepCopy()
+	for name, test := range map[string]struct {
+		labels     map[string]string
+		wantMissed bool
+	}{
+		"the new selector looks at it": {map[string]string{"zone": "x"}, true},
+		"no selector does":             {map[string]string{"region": "x"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := &interest{}
+			plan := func(groups []fleet.ClusterGroup) {
+				snapshot := target.Snapshot{Bundle: bundle, ManifestID: "s-1", Groups: groups, Clusters: []target.ClusterInfo{target.InfoOf(before)}}
+				if _, err := known.plan(snapshot, metrics); err != nil {
+					t.Fatal(err)
+				}
+			}
+			plan(group(1, "env"))
+			after.Labels = test.labels
+			known.begin()
+			if known.touchedBy(bundle, changeOf(before, after)) {
+				t.Error("the old plan cares")
+			}
+			plan(group(2, "zone"))
+			plan(group(2, "zone"))
+			if missed := known.end(); missed != test.wantMissed {
+				t.Errorf("missed %v", missed)
+			}
+			if again := (outcome{missed: test.wantMissed}).again(start); (again > 0) != test.wantMissed {
+				t.Errorf("again after %s", again)
+			}
+		})
+	}
+}

@@ -21,7 +21,9 @@ type outcome struct {
 	merging merging
 	// reference is where the files are in a registry.
 	reference string
-	err       error
+	// missed says that a cluster changed while the pass read, so that it may not have seen that.
+	missed bool
+	err    error
 }
 
 // unseen says that the pass wrote deployments without trouble: the next one, when they are visible, can
@@ -41,12 +43,14 @@ func (o outcome) tooEarly() time.Duration {
 	return 0
 }
 
-// again is when to plan once more without an event: at once when the plan was cut and all of it done, after a
-// while when it could not be told whether what it lacks exists, else when the rollout may go on by time alone.
+// again is when to plan once more without an event: at once when the plan was cut and all of it done, soon when a
+// cluster changed meanwhile, after a while when it could not be told whether what it lacks exists, else when the rollout may go on by time alone.
 func (o outcome) again(now time.Time) time.Duration {
 	switch {
 	case o.plan.More && o.err == nil:
 		return time.Millisecond
+	case o.missed:
+		return clusterPause
 	case o.plan.Guard != nil && o.plan.Guard.Why != "":
 		return doubtRetry
 	case o.plan.NextCheck.IsZero():

@@ -144,7 +144,10 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 }
 
 // deploy gathers a snapshot, plans and executes.
-func (r *Reconciler) deploy(ctx context.Context, bundle *fleet.Bundle) outcome {
+func (r *Reconciler) deploy(ctx context.Context, bundle *fleet.Bundle) (pass outcome) {
+	known := r.interests.of(client.ObjectKeyFromObject(bundle))
+	known.begin()
+	defer func() { pass.missed = known.end() }()
 	snapshot, err := r.gather(ctx, bundle)
 	if err != nil {
 		return outcome{err: err}
