@@ -335,23 +335,22 @@ func TestAWaveThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// Whatever changes, and whenever controllers read, everybody is told after the last change within two
-// seconds, of numbers that were read after it.
+// Whatever changes, and whenever controllers read and deployments are written, everybody is told after the last change
+// within two seconds, of numbers that were read after it.
 func TestEverythingIsToldInTheEnd(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		p := play()
 		parents := []status.Parent{bundleNamed("a"), bundleNamed("b"), clusterNamed("c"), clusterNamed("d")}
 		wanted, says := map[status.Parent]int{}, map[status.Parent]int{}
-		var last time.Time
 		length := time.Duration(random.Int64N(int64(20 * time.Second)))
-		density := 1 + random.IntN(200)
-		// work is one pass of a controller: mark, read, and maybe another change before the write.
+		last, density := begin.Add(length), 1+random.IntN(200)
 		change := func(parent status.Parent) {
 			wanted[parent]++
 			p.changed(affected{parent, random.IntN(2) == 0, random.IntN(2) == 0})
 			last = p.at
 		}
+		// work is one pass of a controller: mark, read, and maybe another change before the write.
 		work := func(parent status.Parent) {
 			mark := p.mark(parent)
 			read := wanted[parent]
@@ -365,10 +364,26 @@ func TestEverythingIsToldInTheEnd(t *testing.T) {
 				says[parent] = read
 			}
 		}
+		var writing []*Writing
+		write := func() {
+			switch {
+			case p.at.Sub(begin) >= length || len(writing) > 0 && random.IntN(20) == 0:
+				for _, w := range writing {
+					w.End()
+					last = p.at
+				}
+				writing = nil
+			case random.IntN(density) == 0:
+				writing = append(writing, (&Feed{calm: p.calm}).Writing(parents[2].Ref, parents[3].Ref))
+			case len(writing) > 0 && random.IntN(5) == 0:
+				writing[random.IntN(len(writing))].Wrote(parents[2+random.IntN(2)].Ref)
+			}
+		}
 		for p.at.Sub(begin) < length || p.at.Sub(last) < 2*time.Second {
 			if p.at.Sub(begin) < length && random.IntN(density) == 0 {
 				change(parents[random.IntN(len(parents))])
 			}
+			write()
 			due, _ := p.ready()
 			for _, parent := range due {
 				work(parent)
@@ -382,6 +397,9 @@ func TestEverythingIsToldInTheEnd(t *testing.T) {
 			if says[parent] != wanted[parent] {
 				t.Fatalf("%s %s says %d of %d changes two seconds after the last", parent.Kind, parent, says[parent], wanted[parent])
 			}
+		}
+		if len(p.expected) > 0 || p.writing != 0 {
+			t.Fatalf("remembers writes that have ended: %v, %d", p.expected, p.writing)
 		}
 	}
 }
