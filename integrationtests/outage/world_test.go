@@ -156,10 +156,12 @@ func resources(name, version string) []fleet.BundleResource {
 	return []fleet.BundleResource{{Name: "one.yaml", Content: fmt.Sprintf(manifest, name, version)}}
 }
 
-// change gives a bundle other files, as a person does.
+// change gives a bundle other files, as a person does, and edits its targets (from one version to the next, to the
+// same effect), so that no guard against deletions that no person asked for holds anything back.
 func (w *world) change(name, version string) {
 	w.t.Helper()
-	patch := fmt.Appendf(nil, `{"spec":{"resources":[{"name":"one.yaml","content":%q}]}}`, resources(name, version)[0].Content)
+	mode := []fleet.TargetCustomizationMode{fleet.FirstMatch, fleet.AllMatches}[version[len(version)-1]%2]
+	patch := fmt.Appendf(nil, `{"spec":{"targetCustomizationMode":%q,"resources":[{"name":"one.yaml","content":%q}]}}`, mode, resources(name, version)[0].Content)
 	w.patch(&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}, string(patch))
 }
 

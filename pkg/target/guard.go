@@ -30,7 +30,7 @@ type Guard struct {
 func (g *Guard) Message() string {
 	why := g.Why
 	if why == "" {
-		why = "no edit of the bundle explains it"
+		why = "no edit of the bundle's targets explains it"
 	}
 	return fmt.Sprintf("deleting %d of %d deployments waits for confirmation, because %s (confirm with %s)", g.Deletes, g.Of, why, g.Token)
 }

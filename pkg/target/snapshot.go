@@ -51,8 +51,8 @@ type Snapshot struct {
 	// Now is the time by which rollouts measure; zero where nobody waits, as in previews.
 	Now time.Time
 
-	// PersonsEdit says that the change to be planned was made by a person: the bundle's spec is not the
-	// one that its status speaks of. Then deletions need no confirmation.
+	// PersonsEdit says that a person changed which clusters the bundle is to reach: its targets are not those that
+	// its status speaks of. Then deletions need no confirmation.
 	PersonsEdit bool
 	// ConfirmedDeletes is the token of a Guard that a person confirmed, or empty.
 	ConfirmedDeletes string

@@ -34,7 +34,7 @@ func (r *Reconciler) gather(ctx context.Context, bundle *fleet.Bundle) (target.S
 	snapshot := target.Snapshot{
 		ManifestID:       summary.ManifestID,
 		Now:              r.Now(),
-		PersonsEdit:      bundle.Generation != bundle.Status.ObservedGeneration,
+		PersonsEdit:      retargeted(bundle),
 		ConfirmedDeletes: bundle.Annotations[fleet.ConfirmDeletesAnnotation],
 	}
 	current, err := r.deployments(ctx, bundle)
@@ -61,6 +61,16 @@ func (r *Reconciler) gather(ctx context.Context, bundle *fleet.Bundle) (target.S
 		}
 	}
 	return snapshot, nil
+}
+
+// retargeted says that a person changed which clusters a bundle is to reach. Whatever else an edit changes, such as
+// an image, explains no deletion: those that wait for a person go on waiting.
+func retargeted(bundle *fleet.Bundle) bool {
+	before, now := bundle.Status.ObservedTargets, target.Reach(&bundle.Spec)
+	if before == "" || now == "" {
+		return bundle.Generation != bundle.Status.ObservedGeneration // by another hub, or an older one
+	}
+	return before != now
 }
 
 // deployments returns those of a bundle, once the cache shows what the last pass wrote.

@@ -36,6 +36,9 @@ func observe(bundle *fleet.Bundle, pass outcome, rollup status.Rollup, now time.
 		input.Merged = mergedOf(bundle, pass)
 	}
 	next := status.Bundle(input, now)
+	if pass.planned && pass.observed() && (pass.plan.Guard == nil || next.ObservedTargets == "") {
+		next.ObservedTargets = target.Reach(&bundle.Spec)
+	}
 	switch {
 	case !content.InRegistry(&bundle.Spec):
 		next.OCIReference = ""

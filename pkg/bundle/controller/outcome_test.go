@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -136,6 +138,43 @@ func TestObserve(t *testing.T) {
 			}
 			if got.ObservedGeneration != test.wantGeneration {
 				t.Errorf("observed generation %d, want %d", got.ObservedGeneration, test.wantGeneration)
+			}
+		})
+	}
+}
+
+// Only an edit of the targets explains that deployments go, until a pass has carried it out.
+func TestRetargeted(t *testing.T) {
+	everywhere := []fleet.BundleTarget{{ClusterTarget: fleet.ClusterTarget{ClusterSelector: &metav1.LabelSelector{}}}}
+	one := []fleet.BundleTarget{{ClusterTarget: fleet.ClusterTarget{ClusterName: "c"}}}
+	guard := target.Plan{Guard: &target.Guard{Deletes: 8, Of: 9, Token: "abc"}}
+	for name, test := range map[string]struct {
+		edit        func(*fleet.Bundle)
+		pass        outcome
+		want, after bool
+	}{
+		"no edit":                             {func(*fleet.Bundle) {}, outcome{planned: true}, false, false},
+		"another image":                       {func(b *fleet.Bundle) { b.Spec.Helm = &fleet.HelmOptions{Version: "2"} }, outcome{planned: true}, false, false},
+		"another image while deletions wait":  {func(b *fleet.Bundle) { b.Spec.Helm = &fleet.HelmOptions{Version: "2"} }, outcome{planned: true, plan: guard}, false, false},
+		"other targets":                       {func(b *fleet.Bundle) { b.Spec.Targets = one }, outcome{planned: true}, true, false},
+		"other targets, not carried out":      {func(b *fleet.Bundle) { b.Spec.Targets = one }, outcome{planned: true, err: errPlain}, true, true},
+		"other targets, cannot be planned":    {func(b *fleet.Bundle) { b.Spec.Targets = one }, outcome{err: errStalled}, true, true},
+		"other targets, and it is in doubt":   {func(b *fleet.Bundle) { b.Spec.Targets = one }, outcome{planned: true, plan: guard}, true, true},
+		"another hub's status":                {func(b *fleet.Bundle) { b.Status.ObservedTargets = "" }, outcome{planned: true}, true, false},
+		"another hub's status, deletes waits": {func(b *fleet.Bundle) { b.Status.ObservedTargets = "" }, outcome{planned: true, plan: guard}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bundle := &fleet.Bundle{}
+			bundle.Spec.Targets = everywhere
+			bundle.Status = observe(bundle, outcome{planned: true}, status.Rollup{}, start)
+			bundle.Generation++
+			test.edit(bundle)
+			if got := retargeted(bundle); got != test.want {
+				t.Errorf("a person's edit: %v", got)
+			}
+			bundle.Status = observe(bundle, test.pass, status.Rollup{}, start)
+			if got := retargeted(bundle); got != test.after {
+				t.Errorf("and after the pass: %v", got)
 			}
 		})
 	}

@@ -339,6 +339,10 @@ type BundleStatus struct {
 	// ObservedGeneration is the spec's generation this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration"`
+	// ObservedTargets digests the targets by which the deployments were last made: only an edit of those
+	// explains that many of them go (our addition).
+	// +optional
+	ObservedTargets string `json:"observedTargets,omitempty"`
 	// ResourcesSHA256Sum is the digest of the files.
 	// +optional
 	ResourcesSHA256Sum string `json:"resourcesSha256Sum,omitempty"`

@@ -24,6 +24,7 @@ var additions = []string{
 	"Bundle .spec.rolloutStrategy.minSuccessTime",
 	"Bundle .spec.rolloutStrategy.progressDeadline",
 	"Bundle .spec.rolloutStrategy.type",
+	"Bundle .status.observedTargets",
 	"Bundle .status.rollout",
 	"BundleDeployment .status.ackedDeploymentID",
 	"Bundle .spec.validate",
