@@ -137,7 +137,7 @@ func queued(member rollout.Member, action rollout.Action) bool {
 func (p *Plan) take(decision rollout.Decision) {
 	if decision.Stuck != "" {
 		p.Warnings = append(p.Warnings, fault.New(fault.Stalled, rollout.ReasonInvalidRollout,
-			"the rollout stands still: %s is 0, so no cluster may change that is ready", decision.Stuck))
+			"the rollout stands still: %s is 0, so clusters wait that could go on", decision.Stuck))
 	}
 	p.NewlyCreated, p.More = decision.Created, decision.More
 	p.Unavailable, p.MaxUnavailable = decision.Unavailable, decision.MaxUnavailable

@@ -185,7 +185,7 @@ labels: {a: yes, b: 1.10, c: 010, d: 2020-01-01, e: null, f: ~}
 forceSyncGeneration: 12
 keepResources: yes
 createNamespace: false
-rolloutStrategy: {maxUnavailable: 10%, maxNew: 3, maxUnavailablePartitions: 2}
+rolloutStrategy: {maxUnavailable: 10%, maxNew: 3, maxUnavailablePartitions: 2, autoPartitionSize: "40"}
 helm:
   version: 1.20
   templateValues: {x: 1e3}

@@ -3,6 +3,7 @@ package fleetyaml
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -85,6 +86,9 @@ func (p *parser) checkSpan(path string, span *fleet.Duration) {
 func (p *parser) checkAmount(path string, value *intstr.IntOrString) {
 	if value == nil {
 		return
+	}
+	if number, err := strconv.Atoi(value.StrVal); err == nil && number > 0 {
+		return // digits in a string are a number, for upstream too
 	}
 	if amount, err := intstr.GetScaledValueFromIntOrPercent(value, 100, true); err != nil || amount < 0 {
 		p.fail(p.at(path), "%s: want a number or a percentage such as 25%%, got %q", path, value.String())

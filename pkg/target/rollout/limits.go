@@ -29,6 +29,9 @@ var (
 	defaultMaxFailures              = intstr.FromInt32(0)
 )
 
+// mostPercent is far beyond what makes a difference, and no product with it overflows.
+const mostPercent = 10_000
+
 // limit turns a number or percentage into a count. A number is capped to count and never negative; a
 // percentage is rounded down, and 1 at least; digits in a string are a number without a cap. Of nothing the
 // limit is 1.
@@ -47,7 +50,7 @@ func limit(field string, count int, value *intstr.IntOrString, missing intstr.In
 		return 0, err
 	}
 	if isPercent {
-		return max(int(float64(percent)/100*float64(count)), 1), nil
+		return max(percent*count/100, 1), nil
 	}
 	number, err := strconv.Atoi(value.StrVal)
 	if err != nil || number <= 0 {
@@ -65,7 +68,7 @@ func percentage(field, text string) (percent int, isPercent bool, err error) {
 	if err != nil || percent < 0 {
 		return 0, true, invalid(field, text)
 	}
-	return percent, true, nil
+	return min(percent, mostPercent), true, nil
 }
 
 // tolerance turns maxFailures into a count. Unlike a limit it may be 0 whatever its form: a small percentage

@@ -85,7 +85,8 @@ type Decision struct {
 	Created int
 	// More says that new deployments were left for the next pass.
 	More bool
-	// Stuck names a limit of 0 that keeps clusters from ever changing; empty when there is none.
+	// Stuck names a limit of 0 that keeps clusters from ever changing, or from getting the bundle; empty when there
+	// is none.
 	Stuck string
 	// Unavailable deployments before this pass, and how many may be.
 	Unavailable, MaxUnavailable int
@@ -194,6 +195,8 @@ func (p *pass) create(i int) {
 	paused := p.members[i].Paused
 	switch {
 	case p.decision.Rollout.Breached:
+	case p.limits.maxNew <= 0:
+		p.decision.Stuck = "maxNew"
 	case p.decision.Created >= p.limits.maxNew:
 		p.decision.More = true
 	case paused || p.exempt[i] || p.slot():

@@ -28,6 +28,8 @@ func TestLimit(t *testing.T) {
 		"percent rounds down":   {count: 7, value: text("50%"), want: 3},
 		"percent, one at least": {count: 7, value: text("1%"), want: 1},
 		"zero percent is one":   {count: 7, value: text("0%"), want: 1},
+		"percent is exact":      {count: 100, value: text("29%"), want: 29},
+		"huge percent":          {count: 7, value: text("9223372036854775807%"), want: 700},
 		"digits have no cap":    {count: 7, value: text("12"), want: 12},
 		"text zero":             {count: 7, value: text("0"), wantErr: true},
 		"other text":            {count: 7, value: text("many"), wantErr: true},
@@ -165,6 +167,16 @@ func TestStuck(t *testing.T) {
 		}
 		if got, _ := Decide(Input{Strategy: strategy(t, text), Members: []Member{in(done, 0)}}); got.Stuck != "" {
 			t.Errorf("%s: nothing to do, but stuck by %q", text, got.Stuck)
+		}
+	}
+}
+
+// A maxNew of 0 is obeyed too: nothing is left for a next pass that could do no more.
+func TestNoNewOnes(t *testing.T) {
+	for _, text := range []string{"{maxNew: 0}", "{maxNew: -1}"} {
+		got, err := Decide(Input{Strategy: strategy(t, text), Members: []Member{old, absent, done}})
+		if err != nil || letters(got.Actions) != "r.s" || got.More || got.Stuck != "maxNew" || got.Rollout.Phase != fleet.RolloutHalted {
+			t.Errorf("%s: %s, more %v, stuck by %q, %s, %v", text, letters(got.Actions), got.More, got.Stuck, got.Rollout.Phase, err)
 		}
 	}
 }
