@@ -42,6 +42,21 @@ func (c Claim) Owns(live *unstructured.Unstructured) bool {
 	return live.GetLabels()[fleet.SetHashLabel] == c.SetHash
 }
 
+// Mark puts the claim's marks on an object.
+func (c Claim) Mark(object *unstructured.Unstructured) {
+	labels, annotations := object.GetLabels(), object.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels[fleet.SetHashLabel] = c.SetHash
+	annotations[fleet.SetIDAnnotation] = c.SetID
+	object.SetLabels(labels)
+	object.SetAnnotations(annotations)
+}
+
 // Check returns nil when the claim may write the live object, else an error that names the owner.
 func (c Claim) Check(live *unstructured.Unstructured) error {
 	if hash := live.GetLabels()[fleet.SetHashLabel]; hash != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health/rules"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/live"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
@@ -76,7 +77,7 @@ type entry struct {
 	loaded  bool
 	// found and record are the newest revision of its release.
 	found  bool
-	record helm.Record
+	record releases.Record
 	// unmapped says that the kind of one of its objects was unknown when it was last followed.
 	unmapped bool
 	// answered are objects as the API server answered our writes, until the watch has caught up.
@@ -85,7 +86,7 @@ type entry struct {
 	// copied is the generation of the copies this process has made; nil before the first.
 	copied *int64
 	// moved are releases the bundle had before its release got another name or namespace.
-	moved []helm.Record
+	moved []releases.Record
 	// spared are objects the release dropped that somebody else may want.
 	spared []*unstructured.Unstructured
 	// dropped is when that was found out, and kept what people are told of it.
@@ -109,7 +110,7 @@ type entry struct {
 
 	// The following are guarded by Controller.mu.
 	waits      bool // for dependencies
-	leftBehind []helm.Record
+	leftBehind []releases.Record
 	gone       departure
 }
 

@@ -57,7 +57,7 @@ func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.Bu
 	}
 	_ = e.compileRules(deployment) // the objects tell
 	if e.unmapped {
-		c.deployer.Locate(e.record)
+		c.deployer.Releases().Locate(e.record)
 		c.follow(e)
 	}
 	seen.unmapped = e.unmapped

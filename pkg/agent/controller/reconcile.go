@@ -136,7 +136,7 @@ func (c *Controller) load(ctx context.Context, e *entry, deployment *fleet.Bundl
 	if moved {
 		e.moved = append(e.moved, e.record)
 	}
-	record, found, err := c.deployer.Current(ctx, deployment.Name, deployment.Spec.Options)
+	record, found, err := c.deployer.Releases().Current(ctx, deployment.Name, deployment.Spec.Options)
 	if err != nil {
 		return fmt.Errorf("read release of %s: %w", deployment.Name, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 )
@@ -71,7 +72,7 @@ func (c *Controller) finishDeleted(ctx context.Context, e *entry, deployment *fl
 		_, reportErr := c.report(ctx, e, deployment, observation{err: err})
 		return errors.Join(err, reportErr)
 	}
-	e.loaded, e.found, e.record, e.answered, e.failure = true, false, helm.Record{}, nil, nil
+	e.loaded, e.found, e.record, e.answered, e.failure = true, false, releases.Record{}, nil, nil
 	c.watcher.Track(e.setHash, nil)
 	c.spots.Track(e.name, nil)
 	if _, err := c.report(ctx, e, deployment, observation{}); err != nil {
@@ -175,7 +176,7 @@ func (c *Controller) uninstall(ctx context.Context, name string, options *fleet.
 		}
 		removal := helm.Removal{Record: record, Copies: true, Known: c.known(e)}
 		if options != nil {
-			policy := helm.PolicyOf(*options)
+			policy := releases.PolicyOf(*options)
 			removal.Policy = &policy
 			removal.Copies = len(options.DownstreamResources) > 0 || len(e.options.DownstreamResources) > 0
 		}
@@ -188,24 +189,24 @@ func (c *Controller) uninstall(ctx context.Context, name string, options *fleet.
 }
 
 // releasesOf returns the releases of a bundle: the one its options name, or whatever the member has.
-func (c *Controller) releasesOf(ctx context.Context, e *entry, options *fleet.BundleDeploymentOptions) ([]helm.Record, error) {
+func (c *Controller) releasesOf(ctx context.Context, e *entry, options *fleet.BundleDeploymentOptions) ([]releases.Record, error) {
 	if e.loaded && e.found {
-		return []helm.Record{e.record}, nil
+		return []releases.Record{e.record}, nil
 	}
 	if options != nil {
-		record, found, err := c.deployer.Current(ctx, e.name, *options)
+		record, found, err := c.deployer.Releases().Current(ctx, e.name, *options)
 		if err != nil || found {
-			return []helm.Record{record}, err
+			return []releases.Record{record}, err
 		}
 	}
-	all, err := c.deployer.List(ctx)
+	all, err := c.deployer.Releases().List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(record helm.Record) bool { return record.BundleID != e.name }), nil
+	return slices.DeleteFunc(all, func(record releases.Record) bool { return record.BundleID != e.name }), nil
 }
 
-func isSelf(record helm.Record, agentNamespace string) bool {
+func isSelf(record releases.Record, agentNamespace string) bool {
 	return record.Namespace == agentNamespace && strings.HasPrefix(record.BundleID, selfPrefix)
 }
 
@@ -216,7 +217,7 @@ func (c *Controller) removeMoved(ctx context.Context, e *entry) error {
 		record := e.moved[0]
 		removal := helm.Removal{
 			Record: record, Keep: keys(e.record.Objects), Known: c.known(e),
-			Policy: &helm.Policy{KeepResources: e.options.KeepResources, DeleteCRDResources: e.options.DeleteCRDResources},
+			Policy: &releases.Policy{KeepResources: e.options.KeepResources, DeleteCRDResources: e.options.DeleteCRDResources},
 			Copies: record.Namespace != e.record.Namespace, // else the new release has them
 		}
 		if err := c.deployer.Uninstall(ctx, removal); err != nil {
@@ -244,7 +245,7 @@ func (c *Controller) collectPeriodically(ctx context.Context) {
 }
 
 func (c *Controller) collect(ctx context.Context) {
-	records, err := c.deployer.List(ctx)
+	records, err := c.deployer.Releases().List(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			c.options.Log.Error(err, "cannot look for releases without a deployment")
@@ -265,7 +266,7 @@ func (c *Controller) collect(ctx context.Context) {
 }
 
 // isLeftBehind notes a release that the bundle had under another name before this agent started.
-func (c *Controller) isLeftBehind(e *entry, record helm.Record, deployment *fleet.BundleDeployment) bool {
+func (c *Controller) isLeftBehind(e *entry, record releases.Record, deployment *fleet.BundleDeployment) bool {
 	claim := c.deployer.Claim(deployment.Name, deployment.Spec.Options)
 	if record.Name == claim.Release && record.Namespace == claim.ReleaseNamespace {
 		return false

@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
-	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm/copies"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm/kubeclient"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm/values"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/agent/namespace"
 	"github.com/fairlead-dev/fairlead/pkg/agent/records"
@@ -25,13 +25,6 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
-)
-
-const (
-	// defaultMaxHistory bounds the kept revisions where a bundle does not say.
-	defaultMaxHistory = 2
-	// defaultTimeout bounds hooks where a bundle sets no timeout.
-	defaultTimeout = 5 * time.Minute
 )
 
 // Options of a deployer.
@@ -44,17 +37,19 @@ type Options struct {
 // Deployer deploys bundles as Helm releases. Its methods may be called from several goroutines, for one
 // bundle by one at a time.
 type Deployer struct {
-	member  *access.Member
-	options Options
-
-	mu      sync.Mutex
-	foreign map[types.UID]string // bundle of records without our labels; "" for releases of others
+	member   *access.Member
+	options  Options
+	releases *releases.Reader
 }
 
 // NewDeployer returns a deployer for a member.
 func NewDeployer(member *access.Member, options Options) *Deployer {
-	return &Deployer{member: member, options: options, foreign: map[types.UID]string{}}
+	agent := releases.Agent{Namespace: options.AgentNamespace, Scope: options.AgentScope}
+	return &Deployer{member: member, options: options, releases: releases.NewReader(member, agent)}
 }
+
+// Releases returns what reads the releases of the member.
+func (d *Deployer) Releases() *releases.Reader { return d.releases }
 
 // Request is one deployment of a bundle.
 type Request struct {
@@ -79,7 +74,7 @@ type Request struct {
 
 // Outcome is what a deployment left on the member.
 type Outcome struct {
-	Record Record
+	Record releases.Record
 	// Live are the objects as the API server answered, by key.
 	Live map[manifest.Key]*unstructured.Unstructured
 	// Spared are objects that left the manifest and were not deleted because of Request.Spares.
@@ -97,36 +92,6 @@ func (d *Deployer) Claim(bundleID string, options fleet.BundleDeploymentOptions)
 		TakeOwnership: options.Helm != nil && options.Helm.TakeOwnership,
 		Recorded:      map[manifest.Key]bool{},
 	}
-}
-
-// Current returns what is installed of a bundle, and false when there is nothing: the revision that was
-// last installed completely, or the newest if none was. Its Deployed is false when a newer attempt
-// failed or was cut off.
-func (d *Deployer) Current(ctx context.Context, bundleID string, options fleet.BundleDeploymentOptions) (Record, bool, error) {
-	identity, err := d.member.As(ctx, options.ServiceAccount)
-	if err != nil {
-		return Record{}, false, err
-	}
-	stored := records.For(identity.Clients.CoreV1().Secrets(render.ReleaseNamespace(options)), nil)
-	revisions, err := records.History(stored, render.ReleaseName(bundleID, options))
-	if err != nil || len(revisions) == 0 {
-		return Record{}, false, err
-	}
-	newest := revisions[len(revisions)-1]
-	installed := newest
-	for _, revision := range slices.Backward(revisions) {
-		if status := revision.Info.Status; status == release.StatusDeployed || status == release.StatusSuperseded {
-			installed = revision
-			break
-		}
-	}
-	record, err := d.recordOf(installed)
-	if err != nil || record.BundleID != bundleID {
-		return Record{}, false, err
-	}
-	record.Deployed = newest.Info.Status == release.StatusDeployed
-	record.Former, err = d.former(revisions, record.Objects)
-	return record, true, err
 }
 
 // Deploy installs or upgrades the bundle's release and returns what is there now. It waits only if the
@@ -153,10 +118,11 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 	if err := namespace.Ensure(ctx, identity, input.Options, claim); err != nil {
 		return Outcome{}, err
 	}
-	if err := d.copy(ctx, identity, request, claim); err != nil {
+	copied := copies.Set{Identity: identity, Claim: claim, BundleID: input.BundleID, Namespace: render.ReleaseNamespace(input.Options)}
+	if err := copied.Write(ctx, request.Copies, request.CopiedBefore); err != nil {
 		return Outcome{}, err
 	}
-	if input.Options, err = withMemberValues(ctx, identity, input.Options); err != nil {
+	if input.Options, err = values.Merge(ctx, identity, input.Options); err != nil {
 		return Outcome{}, err
 	}
 	marks := render.Marks{AgentNamespace: d.options.AgentNamespace, AgentScope: d.options.AgentScope}
@@ -164,7 +130,7 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 	if err != nil {
 		return Outcome{}, err
 	}
-	note(built.Chart.Metadata.Annotations, request.DeploymentID, input.Options)
+	releases.Note(built.Chart.Metadata.Annotations, request.DeploymentID, input.Options)
 	stored := records.For(identity.Clients.CoreV1().Secrets(built.Namespace), built.Place)
 	revisions, err := records.History(stored, built.Name)
 	if err != nil {
@@ -173,23 +139,22 @@ func (d *Deployer) deploy(ctx context.Context, request Request) (Outcome, error)
 	if err := foreignRelease(revisions, request, claim.TakeOwnership); err != nil {
 		return Outcome{}, err
 	}
-	writer := &client{
-		ctx: ctx, identity: identity, claim: claim, namespace: built.Namespace,
-		force: input.Options.Helm != nil && input.Options.Helm.Force, spares: request.Spares, known: request.Known,
-		deleteDefinitions: input.Options.DeleteCRDResources,
-		results:           map[manifest.Key]apply.Result{},
-	}
-	resume, err := d.resume(stored, revisions, writer)
+	left, err := d.resume(stored, revisions)
 	if err != nil {
 		return Outcome{}, err
 	}
-	deployed, err := d.run(ctx, writer, stored, built, input, resume)
+	claim.Recorded = left.recorded
+	writer := kubeclient.New(ctx, identity, claim, kubeclient.Options{
+		Namespace: built.Namespace, Force: input.Options.Helm != nil && input.Options.Helm.Force, Leftovers: left.unsettled,
+		Spares: request.Spares, Known: request.Known, DeleteDefinitions: input.Options.DeleteCRDResources,
+	})
+	deployed, err := d.run(ctx, operation{identity, writer, stored, built, input}, left.install)
 	if err != nil {
 		// Helm's own rollback of an atomic upgrade knows no bound.
 		trimErr := records.Trim(stored, built.Name, settingsOf(input.Options).maxHistory)
 		return Outcome{}, errors.Join(explain(err), trimErr)
 	}
-	return d.outcome(deployed, writer)
+	return d.outcome(deployed, claim, writer)
 }
 
 // foreignRelease refuses a release of the same name that another bundle, agent or person made. A person's is taken
@@ -217,111 +182,64 @@ func foreignRelease(revisions []*release.Release, request Request, takeOwnership
 	return fault.New(fault.Stalled, apply.ReasonOwnedByOther, "release %s/%s belongs to bundle %s", last.Namespace, last.Name, owner)
 }
 
+// remains are what earlier attempts left of a release.
+type remains struct {
+	// install says that nothing was ever installed completely, so that there is nothing to upgrade.
+	install bool
+	// recorded are the objects that are the bundle's because a revision holds them.
+	recorded map[manifest.Key]bool
+	// unsettled are the objects of revisions that are newer than the last complete one.
+	unsettled []*unstructured.Unstructured
+}
+
 // resume looks at what earlier attempts left. A revision that was under way when its agent died is
 // marked as failed, so that Helm goes on from there; objects that only failed revisions hold are
-// noted, because Helm would forget them. It says whether to install (again) rather than upgrade.
-func (d *Deployer) resume(stored *storage.Storage, revisions []*release.Release, writer *client) (install bool, err error) {
-	install = true
+// noted, because Helm would forget them.
+func (d *Deployer) resume(stored *storage.Storage, revisions []*release.Release) (remains, error) {
+	left := remains{install: true, recorded: map[manifest.Key]bool{}}
 	settled := -1
 	for i, revision := range revisions {
 		switch revision.Info.Status {
 		case release.StatusDeployed, release.StatusSuperseded:
-			install, settled = false, i
+			left.install, settled = false, i
 		}
 	}
 	for i, revision := range revisions {
-		objects, err := d.objectsIn(revision)
+		objects, err := d.releases.Objects(revision)
 		if err != nil {
-			return install, err
+			return left, err
 		}
 		for _, object := range objects {
 			if manifest.Claims(object) {
-				writer.claim.Recorded[manifest.KeyOf(object)] = true
+				left.recorded[manifest.KeyOf(object)] = true
 			}
 		}
 		if i > settled {
-			writer.leftovers = append(writer.leftovers, objects...)
+			left.unsettled = append(left.unsettled, objects...)
 		}
 	}
 	if len(revisions) == 0 {
-		return install, nil
+		return left, nil
 	}
 	last := revisions[len(revisions)-1]
 	if last.Info.Status.IsPending() || last.Info.Status == release.StatusUninstalling || last.Info.Status == release.StatusUnknown {
 		last.SetStatus(release.StatusFailed, "Interrupted; resumed by the next revision")
 		if err := stored.Update(last); err != nil {
-			return install, fmt.Errorf("resume release %s/%s: %w", last.Namespace, last.Name, err)
+			return left, fmt.Errorf("resume release %s/%s: %w", last.Namespace, last.Name, err)
 		}
 	}
-	return install, nil
+	return left, nil
 }
 
-func (d *Deployer) run(ctx context.Context, writer *client, stored *storage.Storage, built *render.Release, input render.Input, install bool) (*release.Release, error) {
-	if err := writer.applyDefinitions(built.Chart); err != nil {
-		return nil, err
-	}
-	capabilities, err := d.member.Capabilities(asksForCapabilities(built.Chart))
-	if err != nil {
-		return nil, err
-	}
-	config := &action.Configuration{
-		RESTClientGetter: writer.identity, Releases: stored, KubeClient: writer, Capabilities: capabilities,
-		Log: func(format string, args ...any) {
-			d.options.Log.V(2).Info("helm", "message", fmt.Sprintf(format, args...))
-		},
-	}
-	// Helm must not be told that the context ended: it would record a failure while its own goroutine
-	// goes on. Requests end with the context, and Helm with them.
-	whole := context.WithoutCancel(ctx)
-	if install {
-		return d.install(whole, config, built, input)
-	}
-	return d.upgrade(whole, config, built, input)
-}
-
-func (d *Deployer) install(ctx context.Context, config *action.Configuration, built *render.Release, input render.Input) (*release.Release, error) {
-	settings := settingsOf(input.Options)
-	config.Releases.MaxHistory = settings.maxHistory
-	install := action.NewInstall(config)
-	install.ReleaseName, install.Namespace = built.Name, built.Namespace
-	install.Replace = true // of failed revisions
-	install.SkipCRDs = true
-	install.DisableOpenAPIValidation = true
-	install.Timeout, install.Wait, install.WaitForJobs = settings.timeout, settings.wait, settings.waitForJobs
-	install.Atomic = settings.atomic
-	install.EnableDNS = !built.DisableDNS
-	install.SkipSchemaValidation = built.SkipSchemaValidation
-	install.PostRenderer = built.PostRenderer
-	install.Labels = d.labelsFor(input.BundleID)
-	return install.RunWithContext(ctx, built.Chart, built.Values)
-}
-
-func (d *Deployer) upgrade(ctx context.Context, config *action.Configuration, built *render.Release, input render.Input) (*release.Release, error) {
-	settings := settingsOf(input.Options)
-	upgrade := action.NewUpgrade(config)
-	upgrade.Namespace = built.Namespace
-	upgrade.SkipCRDs = true
-	upgrade.DisableOpenAPIValidation = true
-	upgrade.ResetValues = true
-	upgrade.MaxHistory = settings.maxHistory
-	upgrade.Timeout, upgrade.Wait, upgrade.WaitForJobs = settings.timeout, settings.wait, settings.waitForJobs
-	upgrade.Atomic = settings.atomic
-	upgrade.EnableDNS = !built.DisableDNS
-	upgrade.SkipSchemaValidation = built.SkipSchemaValidation
-	upgrade.PostRenderer = built.PostRenderer
-	upgrade.Labels = d.labelsFor(input.BundleID)
-	return upgrade.RunWithContext(ctx, built.Name, built.Chart, built.Values)
-}
-
-func (d *Deployer) outcome(deployed *release.Release, writer *client) (Outcome, error) {
-	record, err := d.recordOf(deployed)
-	outcome := Outcome{Record: record, Spared: writer.spared, Live: map[manifest.Key]*unstructured.Unstructured{}}
+func (d *Deployer) outcome(deployed *release.Release, claim apply.Claim, writer *kubeclient.Client) (Outcome, error) {
+	record, err := d.releases.Record(deployed)
+	outcome := Outcome{Record: record, Spared: writer.Spared(), Live: map[manifest.Key]*unstructured.Unstructured{}}
 	wanted := map[manifest.Key]bool{}
 	for _, object := range record.Objects {
 		wanted[manifest.KeyOf(object)] = true
 	}
-	d.member.Memory().Retain(writer.claim.SetHash, wanted)
-	for key, result := range writer.results {
+	d.member.Memory().Retain(claim.SetHash, wanted)
+	for key, result := range writer.Results() {
 		if !wanted[key] || result.Object == nil {
 			continue
 		}
@@ -333,46 +251,17 @@ func (d *Deployer) outcome(deployed *release.Release, writer *client) (Outcome, 
 	return outcome, err
 }
 
-type settings struct {
-	timeout                   time.Duration
-	wait, waitForJobs, atomic bool
-	maxHistory                int
-}
-
-func settingsOf(options fleet.BundleDeploymentOptions) settings {
-	s := settings{timeout: defaultTimeout, maxHistory: defaultMaxHistory}
-	helm := options.Helm
-	if helm == nil {
-		return s
+// abandoned returns whether a bundle's release is gone. Its records are looked for as the agent, which tells no
+// more of them than that.
+func (d *Deployer) abandoned(ctx context.Context) func(namespace, release string) bool {
+	return func(namespace, release string) bool {
+		self, err := d.member.Self()
+		if err != nil {
+			return false
+		}
+		records, err := self.Clients.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{
+			LabelSelector: labels.Set{"owner": "helm", "name": release}.String(), Limit: 1,
+		})
+		return err == nil && len(records.Items) == 0
 	}
-	if helm.TimeoutSeconds > 0 {
-		s.timeout, s.wait = time.Duration(helm.TimeoutSeconds)*time.Second, true
-	}
-	if helm.MaxHistory > 0 {
-		s.maxHistory = helm.MaxHistory
-	}
-	s.waitForJobs, s.atomic = helm.WaitForJobs, helm.Atomic
-	return s
-}
-
-// explain gives Helm's own errors a class: what a chart renders wrongly does so again. Errors that
-// have a class, or come from an API server, keep theirs.
-func explain(err error) error {
-	var classified *fault.Error
-	if errors.As(err, &classified) || isFromServer(err) {
-		return err
-	}
-	return fault.Wrap(fault.Stalled, "HelmFailed", err)
-}
-
-// scoper tells the renderer the scope of the member's kinds.
-type scoper struct{ member *access.Member }
-
-// Namespaced implements render.Scoper.
-func (s scoper) Namespaced(kind schema.GroupKind) (namespaced, known bool) {
-	mapping, err := s.member.Mapper().RESTMapping(kind)
-	if err != nil {
-		return render.BuiltIn{}.Namespaced(kind)
-	}
-	return mapping.Scope.Name() == "namespace", true
 }

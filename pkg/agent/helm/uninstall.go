@@ -8,10 +8,12 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm/copies"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm/kubeclient"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/agent/namespace"
 	"github.com/fairlead-dev/fairlead/pkg/agent/records"
@@ -19,29 +21,12 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
-// Policy says what becomes of what a release holds when it is taken away.
-type Policy struct {
-	// KeepResources leaves the objects and removes the release's records.
-	KeepResources bool
-	// DeleteCRDResources deletes definitions too.
-	DeleteCRDResources bool
-	// DeleteNamespace deletes the release namespace afterwards.
-	DeleteNamespace bool
-}
-
-// PolicyOf returns what a bundle's options say.
-func PolicyOf(options fleet.BundleDeploymentOptions) Policy {
-	return Policy{
-		KeepResources: options.KeepResources, DeleteCRDResources: options.DeleteCRDResources, DeleteNamespace: options.DeleteNamespace,
-	}
-}
-
 // Removal says how a release is taken away.
 type Removal struct {
 	// Record names the release.
-	Record Record
+	Record releases.Record
 	// Policy is what the bundle's options say now; nil leaves it to what they said when it was deployed.
-	Policy *Policy
+	Policy *releases.Policy
 	// Copies says that there may be copies of Secrets and ConfigMaps from the hub.
 	Copies bool
 	// Keep are objects that stay because somebody else has them now.
@@ -71,7 +56,7 @@ func (d *Deployer) uninstall(ctx context.Context, removal Removal) error {
 	}
 	last := removal.Record
 	if len(revisions) > 0 {
-		if last, err = d.recordOf(revisions[len(revisions)-1]); err != nil {
+		if last, err = d.releases.Record(revisions[len(revisions)-1]); err != nil {
 			return err
 		}
 	}
@@ -97,7 +82,7 @@ func (d *Deployer) uninstall(ctx context.Context, removal Removal) error {
 }
 
 // cleanUp removes what is beside a release: copies from the hub and its namespace.
-func (d *Deployer) cleanUp(ctx context.Context, last Record, removal Removal, policy Policy, claim apply.Claim) error {
+func (d *Deployer) cleanUp(ctx context.Context, last releases.Record, removal Removal, policy releases.Policy, claim apply.Claim) error {
 	if !removal.Copies && !policy.DeleteNamespace {
 		return nil
 	}
@@ -107,7 +92,8 @@ func (d *Deployer) cleanUp(ctx context.Context, last Record, removal Removal, po
 		return err
 	}
 	if removal.Copies {
-		if err := d.removeCopies(ctx, identity, removal.Record.BundleID, removal.Record.Namespace, claim, nil); err != nil {
+		copied := copies.Set{Identity: identity, Claim: claim, BundleID: removal.Record.BundleID, Namespace: removal.Record.Namespace}
+		if err := copied.Remove(ctx); err != nil {
 			return err
 		}
 	}
@@ -117,7 +103,7 @@ func (d *Deployer) cleanUp(ctx context.Context, last Record, removal Removal, po
 	return nil
 }
 
-func (d *Deployer) uninstallRevisions(ctx context.Context, stored *storage.Storage, revisions []*release.Release, last Record, removal Removal, policy Policy, claim apply.Claim) error {
+func (d *Deployer) uninstallRevisions(ctx context.Context, stored *storage.Storage, revisions []*release.Release, last releases.Record, removal Removal, policy releases.Policy, claim apply.Claim) error {
 	if policy.KeepResources {
 		return records.Forget(stored, revisions)
 	}
@@ -125,35 +111,28 @@ func (d *Deployer) uninstallRevisions(ctx context.Context, stored *storage.Stora
 	if err != nil {
 		return err
 	}
-	writer := &client{
-		ctx: ctx, identity: identity, claim: claim, namespace: last.Namespace, keepAlways: removal.Keep, known: removal.Known,
-		deleteDefinitions: policy.DeleteCRDResources, results: map[manifest.Key]apply.Result{},
-	}
+	writer := kubeclient.New(ctx, identity, claim, kubeclient.Options{
+		Namespace: last.Namespace, Keep: removal.Keep, Known: removal.Known, DeleteDefinitions: policy.DeleteCRDResources,
+	})
 	// Objects that only an unfinished older revision holds; the newest says what becomes of the others.
 	// Helm deletes the others, between its hooks.
-	former, err := d.former(revisions, last.Objects)
+	former, err := d.releases.Former(revisions, last.Objects)
 	if err != nil {
 		return err
 	}
-	if _, errs := writer.deleteAll(former, metav1.DeletePropagationBackground); len(errs) > 0 {
-		return errors.Join(errs...)
+	if err := writer.DeleteAll(former); err != nil {
+		return err
 	}
 	if self, err := d.member.Self(); err != nil {
 		return err
 	} else if identity != self {
 		stored = records.For(identity.Clients.CoreV1().Secrets(last.Namespace), nil)
 	}
-	config := &action.Configuration{
-		RESTClientGetter: identity, Releases: stored, KubeClient: writer,
-		Log: func(format string, args ...any) {
-			d.options.Log.V(2).Info("helm", "message", fmt.Sprintf(format, args...))
-		},
-	}
-	uninstall := action.NewUninstall(config)
+	uninstall := action.NewUninstall(d.configuration(identity, stored, writer))
 	uninstall.Timeout = defaultTimeout
 	uninstall.IgnoreNotFound = true
 	_, err = uninstall.Run(last.Name)
-	return errors.Join(err, writer.failure())
+	return errors.Join(err, writer.Failure())
 }
 
 // Pruning says which objects a bundle has dropped.
@@ -174,10 +153,7 @@ func (d *Deployer) Prune(ctx context.Context, pruning Pruning) error {
 	if err != nil {
 		return err
 	}
-	writer := &client{
-		ctx: ctx, identity: identity, claim: d.Claim(pruning.BundleID, pruning.Options),
-		deleteDefinitions: pruning.Options.DeleteCRDResources, known: pruning.Known,
-	}
-	_, errs := writer.deleteAll(pruning.Objects, metav1.DeletePropagationBackground)
-	return errors.Join(errs...)
+	return kubeclient.New(ctx, identity, d.Claim(pruning.BundleID, pruning.Options), kubeclient.Options{
+		DeleteDefinitions: pruning.Options.DeleteCRDResources, Known: pruning.Known,
+	}).DeleteAll(pruning.Objects)
 }

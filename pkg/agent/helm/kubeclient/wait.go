@@ -1,4 +1,4 @@
-package helm
+package kubeclient
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
-// ReasonWaitTimeout means that a release was written and did not become ready in its time.
-const ReasonWaitTimeout = "WaitTimeout"
+// reasonWaitTimeout means that a release was written and did not become ready in its time.
+const reasonWaitTimeout = "WaitTimeout"
 
 // establishTimeout bounds the wait for a definition's kind to be served.
 const establishTimeout = time.Minute
@@ -37,7 +37,7 @@ const newSchemaSteps = 8
 var freshKindBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.6, Steps: 12}
 
 // waitEstablished returns when the kinds of the definitions are served.
-func (c *client) waitEstablished(definitions manifest.Phase) error {
+func (c *Client) waitEstablished(definitions manifest.Phase) error {
 	for _, definition := range definitions {
 		err := c.identity.Writer.WaitFor(c.ctx, definition, establishTimeout, "is established", func(live *unstructured.Unstructured) (bool, error) {
 			return live != nil && hasCondition(live, "Established"), nil
@@ -51,7 +51,7 @@ func (c *client) waitEstablished(definitions manifest.Phase) error {
 }
 
 // applyFresh writes an object whose kind may have been defined a moment ago.
-func (c *client) applyFresh(object *unstructured.Unstructured, options apply.Options) (apply.Result, error) {
+func (c *Client) applyFresh(object *unstructured.Unstructured, options apply.Options) (apply.Result, error) {
 	var result apply.Result
 	var last error
 	attempts := 0
@@ -70,17 +70,17 @@ func (c *client) applyFresh(object *unstructured.Unstructured, options apply.Opt
 }
 
 // Wait implements kube.Interface: it returns when every object is ready; Jobs may still run.
-func (c *client) Wait(list kube.ResourceList, timeout time.Duration) error {
+func (c *Client) Wait(list kube.ResourceList, timeout time.Duration) error {
 	return c.waitReady(list, timeout, false)
 }
 
 // WaitWithJobs implements kube.Interface: it returns when every object is ready and every Job has
 // completed.
-func (c *client) WaitWithJobs(list kube.ResourceList, timeout time.Duration) error {
+func (c *Client) WaitWithJobs(list kube.ResourceList, timeout time.Duration) error {
 	return c.waitReady(list, timeout, true)
 }
 
-func (c *client) waitReady(list kube.ResourceList, timeout time.Duration, jobs bool) error {
+func (c *Client) waitReady(list kube.ResourceList, timeout time.Duration, jobs bool) error {
 	deadline := time.Now().Add(timeout)
 	for _, object := range objectsOf(list) {
 		err := c.identity.Writer.WaitFor(c.ctx, object, time.Until(deadline), "is ready", func(live *unstructured.Unstructured) (bool, error) {
@@ -94,7 +94,7 @@ func (c *client) waitReady(list kube.ResourceList, timeout time.Duration, jobs b
 			return ready, nil
 		})
 		if err != nil {
-			return fault.Wrap(fault.Stalled, ReasonWaitTimeout, err)
+			return fault.Wrap(fault.Stalled, reasonWaitTimeout, err)
 		}
 	}
 	return nil
@@ -102,7 +102,7 @@ func (c *client) waitReady(list kube.ResourceList, timeout time.Duration, jobs b
 
 // WatchUntilReady implements kube.Interface: it returns when hooks that run have succeeded. Other
 // kinds are ready once they are there.
-func (c *client) WatchUntilReady(list kube.ResourceList, timeout time.Duration) error {
+func (c *Client) WatchUntilReady(list kube.ResourceList, timeout time.Duration) error {
 	for _, object := range objectsOf(list) {
 		switch manifest.KeyOf(object).GroupKind {
 		case jobKind, podKind:
@@ -135,7 +135,7 @@ func completed(live *unstructured.Unstructured) (bool, error) {
 }
 
 // WaitForDelete implements kube.InterfaceExt.
-func (c *client) WaitForDelete(list kube.ResourceList, timeout time.Duration) error {
+func (c *Client) WaitForDelete(list kube.ResourceList, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	for _, object := range objectsOf(list) {
 		live, err := c.identity.Writer.Get(c.ctx, object)

@@ -1,4 +1,4 @@
-package helm
+package kubeclient
 
 import (
 	"bytes"
@@ -49,6 +49,24 @@ func infos(objects []*unstructured.Unstructured, mapper meta.RESTMapper, namespa
 		})
 	}
 	return list, nil
+}
+
+// Locate puts objects into the namespaces they are in as objects of a release. What kinds the member does not know
+// stays as it is. An error is one of asking the member.
+func Locate(objects []*unstructured.Unstructured, mapper meta.RESTMapper, namespace string) error {
+	_, err := infos(objects, mapper, namespace)
+	return err
+}
+
+// LocateLate puts an object into a namespace whose kind was not known when its manifest was read, and says what
+// the look-up failed of.
+func LocateLate(object *unstructured.Unstructured, mapper meta.RESTMapper, namespace string) error {
+	kind := object.GroupVersionKind()
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err == nil {
+		locate(object, mapping, namespace)
+	}
+	return err
 }
 
 // locate puts an object into a namespace if its kind has any and it names none.

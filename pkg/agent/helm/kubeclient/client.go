@@ -1,10 +1,11 @@
-package helm
+package kubeclient
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"time"
 
@@ -12,42 +13,46 @@ import (
 	"helm.sh/helm/v3/pkg/kube"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
-	"github.com/fairlead-dev/fairlead/pkg/agent/namespace"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 // writersAtOnce bounds the requests of one release that are under way.
 const writersAtOnce = 8
 
-// client is Helm's view of the member for one operation on one release.
-type client struct {
+// Options of a client.
+type Options struct {
+	// Namespace is the release's.
+	Namespace string
+	// Force replaces what cannot be changed and takes fields from other managers (apply.Options).
+	Force bool
+	// Leftovers are objects of revisions that failed half way; they go with the objects that left the manifest.
+	Leftovers []*unstructured.Unstructured
+	// Keep are objects that are never deleted here: another release of the bundle has them now.
+	Keep map[manifest.Key]bool
+	// Spares says whether an object that left the manifest stays for now; such end up in Spared. Nil spares none.
+	Spares func(manifest.Key) bool
+	// Known saves looks at objects (apply.Knowledge); nil knows nothing.
+	Known apply.Knowledge
+	// DeleteDefinitions allows CustomResourceDefinitions to be deleted.
+	DeleteDefinitions bool
+}
+
+// Client is Helm's view of the member for one operation on one release.
+type Client struct {
 	// ctx ends the operation: Helm's interface hands none through.
-	ctx       context.Context
-	identity  *access.Identity
-	claim     apply.Claim
-	namespace string
-	force     bool
-	// leftovers are objects of revisions that failed half way; they go with the objects that left the
-	// manifest.
-	leftovers []*unstructured.Unstructured
-	// keepAlways are objects that are never deleted here: another release of the bundle has them now.
-	keepAlways map[manifest.Key]bool
-	// spares says whether an object that left the manifest stays for now; such end up in spared.
-	spares func(manifest.Key) bool
-	spared []*unstructured.Unstructured
-	// known saves looks at objects (apply.Knowledge).
-	known apply.Knowledge
-	// deleteDefinitions allows CustomResourceDefinitions to be deleted.
-	deleteDefinitions bool
+	ctx      context.Context
+	identity *access.Identity
+	claim    apply.Claim
+	options  Options
 	// defines says that definitions of the chart's crds folder were written just now.
 	defines bool
+	spared  []*unstructured.Unstructured
 
 	mu       sync.Mutex
 	results  map[manifest.Key]apply.Result
@@ -56,18 +61,33 @@ type client struct {
 	unowned []manifest.Key
 }
 
+// New returns a client that acts as an identity, in a claim's name, until the context ends.
+func New(ctx context.Context, identity *access.Identity, claim apply.Claim, options Options) *Client {
+	return &Client{ctx: ctx, identity: identity, claim: claim, options: options, results: map[manifest.Key]apply.Result{}}
+}
+
+// Results returns what became of the objects that were written, hooks left out.
+func (c *Client) Results() map[manifest.Key]apply.Result {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.results)
+}
+
+// Spared returns the objects that left the manifest and were not deleted because of Options.Spares.
+func (c *Client) Spared() []*unstructured.Unstructured { return c.spared }
+
 var (
-	_ kube.Interface                    = (*client)(nil)
-	_ kube.InterfaceExt                 = (*client)(nil)
-	_ kube.InterfaceThreeWayMerge       = (*client)(nil)
-	_ kube.InterfaceDeletionPropagation = (*client)(nil)
+	_ kube.Interface                    = (*Client)(nil)
+	_ kube.InterfaceExt                 = (*Client)(nil)
+	_ kube.InterfaceThreeWayMerge       = (*Client)(nil)
+	_ kube.InterfaceDeletionPropagation = (*Client)(nil)
 )
 
 // IsReachable implements kube.Interface; the first write tells.
-func (c *client) IsReachable() error { return nil }
+func (c *Client) IsReachable() error { return nil }
 
 // Build implements kube.Interface. Validation is the API server's.
-func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
+func (c *Client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 	stream, err := io.ReadAll(reader)
 	if err != nil {
 		return nil, err
@@ -79,38 +99,38 @@ func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 	for _, object := range objects {
 		manifest.Concede(object)
 	}
-	return infos(objects, c.identity.Member().Mapper(), c.namespace)
+	return infos(objects, c.identity.Member().Mapper(), c.options.Namespace)
 }
 
 // Create implements kube.Interface.
-func (c *client) Create(list kube.ResourceList) (*kube.Result, error) {
+func (c *Client) Create(list kube.ResourceList) (*kube.Result, error) {
 	result, err := c.applyAll(list, nil)
-	if err == nil && len(c.leftovers) > 0 && !hooksOnly(list) {
-		err = c.prune(result, c.leftovers, list)
+	if err == nil && len(c.options.Leftovers) > 0 && !hooksOnly(list) {
+		err = c.prune(result, c.options.Leftovers, list)
 	}
 	return result, err
 }
 
 // Update implements kube.Interface: it applies the target, and only when all of it is there deletes
 // what the original holds beyond it.
-func (c *client) Update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
-	c.force = c.force || force
+func (c *Client) Update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	c.options.Force = c.options.Force || force
 	result, err := c.applyAll(target, original)
 	if err != nil {
 		return result, err
 	}
-	return result, c.prune(result, append(objectsOf(original), c.leftovers...), target)
+	return result, c.prune(result, append(objectsOf(original), c.options.Leftovers...), target)
 }
 
 // UpdateThreeWayMerge implements kube.InterfaceThreeWayMerge; there is one way to write.
-func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+func (c *Client) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
 	return c.Update(original, target, force)
 }
 
 // applyAll writes phase by phase. Within a phase one object's failure does not stop its siblings; a
 // definition or namespace that fails stops what follows, because that needs it. After an object that may not be
 // adopted nothing more is written: the others are looked at, so that all that are in the way are named at once.
-func (c *client) applyAll(list, original kube.ResourceList) (*kube.Result, error) {
+func (c *Client) applyAll(list, original kube.ResourceList) (*kube.Result, error) {
 	result := &kube.Result{}
 	byObject := map[*unstructured.Unstructured]*resource.Info{}
 	for _, info := range list {
@@ -147,7 +167,7 @@ func (c *client) applyAll(list, original kube.ResourceList) (*kube.Result, error
 }
 
 // checkPhase finds objects that the release may not have.
-func (c *client) checkPhase(phase manifest.Phase, byObject map[*unstructured.Unstructured]*resource.Info) error {
+func (c *Client) checkPhase(phase manifest.Phase, byObject map[*unstructured.Unstructured]*resource.Info) error {
 	var failures []error
 	for _, object := range phase {
 		options := apply.Options{Claim: c.claim, Mapping: byObject[object].Mapping}
@@ -163,7 +183,7 @@ func (c *client) checkPhase(phase manifest.Phase, byObject map[*unstructured.Uns
 }
 
 // isUnowned notes an object that belongs to nobody and may not be adopted.
-func (c *client) isUnowned(object *unstructured.Unstructured, err error) bool {
+func (c *Client) isUnowned(object *unstructured.Unstructured, err error) bool {
 	if fault.ReasonOf(err) != apply.ReasonNotOwned {
 		return false
 	}
@@ -173,7 +193,7 @@ func (c *client) isUnowned(object *unstructured.Unstructured, err error) bool {
 	return true
 }
 
-func (c *client) applyPhase(phase manifest.Phase, byObject map[*unstructured.Unstructured]*resource.Info, previous map[manifest.Key]*unstructured.Unstructured, freshKinds bool, result *kube.Result) error {
+func (c *Client) applyPhase(phase manifest.Phase, byObject map[*unstructured.Unstructured]*resource.Info, previous map[manifest.Key]*unstructured.Unstructured, freshKinds bool, result *kube.Result) error {
 	var group errgroup.Group
 	group.SetLimit(writersAtOnce)
 	failures := make([]error, len(phase))
@@ -194,8 +214,8 @@ func (c *client) applyPhase(phase manifest.Phase, byObject map[*unstructured.Uns
 	return errors.Join(failures...)
 }
 
-func (c *client) applyOne(object *unstructured.Unstructured, info *resource.Info, previous *unstructured.Unstructured, freshKinds bool) (apply.Result, error) {
-	options := apply.Options{Claim: c.claim, Mapping: info.Mapping, Force: c.force, Previous: previous, Known: c.known}
+func (c *Client) applyOne(object *unstructured.Unstructured, info *resource.Info, previous *unstructured.Unstructured, freshKinds bool) (apply.Result, error) {
+	options := apply.Options{Claim: c.claim, Mapping: info.Mapping, Force: c.options.Force, Previous: previous, Known: c.options.Known}
 	if !isKnown(info.Mapping) {
 		options.Mapping = nil // known by now, or an error that names the kind
 		if object.GetNamespace() == "" {
@@ -211,20 +231,18 @@ func (c *client) applyOne(object *unstructured.Unstructured, info *resource.Info
 }
 
 // placeLate gives the namespace to an object whose kind was not known when the manifest was read.
-func (c *client) placeLate(object *unstructured.Unstructured) error {
-	kind := object.GroupVersionKind()
-	mapping, err := c.identity.Member().Mapper().RESTMapping(kind.GroupKind(), kind.Version)
+func (c *Client) placeLate(object *unstructured.Unstructured) error {
+	err := LocateLate(object, c.identity.Member().Mapper(), c.options.Namespace)
 	switch {
 	case meta.IsNoMatchError(err):
 		return fault.Wrap(fault.Stalled, "NoSuchKind", fmt.Errorf("apply %s: %w", manifest.KeyOf(object), err))
 	case err != nil:
 		return fmt.Errorf("apply %s: %w", manifest.KeyOf(object), err)
 	}
-	locate(object, mapping, c.namespace)
 	return nil
 }
 
-func (c *client) record(object *unstructured.Unstructured, info *resource.Info, written apply.Result, result *kube.Result) {
+func (c *Client) record(object *unstructured.Unstructured, info *resource.Info, written apply.Result, result *kube.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !manifest.IsHook(object) {
@@ -237,96 +255,6 @@ func (c *client) record(object *unstructured.Unstructured, info *resource.Info, 
 	}
 }
 
-// prune deletes what was there before and is not in the target.
-func (c *client) prune(result *kube.Result, before []*unstructured.Unstructured, target kube.ResourceList) error {
-	wanted := map[manifest.Key]bool{}
-	for _, object := range objectsOf(target) {
-		wanted[manifest.KeyOf(object)] = true
-	}
-	var gone []*unstructured.Unstructured
-	for _, object := range before {
-		key := manifest.KeyOf(object)
-		if wanted[key] || manifest.IsHook(object) {
-			continue
-		}
-		wanted[key] = true // once
-		if c.spares != nil && !c.stays(object) && c.spares(key) {
-			c.spared = append(c.spared, object)
-			continue
-		}
-		gone = append(gone, object)
-	}
-	deleted, errs := c.deleteAll(gone, metav1.DeletePropagationBackground)
-	result.Deleted = append(result.Deleted, deleted...)
-	return errors.Join(errs...)
-}
-
-// Delete implements kube.Interface.
-func (c *client) Delete(list kube.ResourceList) (*kube.Result, []error) {
-	return c.DeleteWithPropagationPolicy(list, metav1.DeletePropagationBackground)
-}
-
-// DeleteWithPropagationPolicy implements kube.InterfaceDeletionPropagation.
-func (c *client) DeleteWithPropagationPolicy(list kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
-	deleted, errs := c.deleteAll(objectsOf(list), policy)
-	return &kube.Result{Deleted: deleted}, errs
-}
-
-// deleteAll deletes in the reverse order of creation, and keeps on when one cannot be deleted.
-func (c *client) deleteAll(objects []*unstructured.Unstructured, policy metav1.DeletionPropagation) (kube.ResourceList, []error) {
-	var (
-		mu      sync.Mutex
-		deleted kube.ResourceList
-		errs    []error
-	)
-	for _, phase := range manifest.Reverse(manifest.Order(objects)) {
-		var group errgroup.Group
-		group.SetLimit(writersAtOnce)
-		for _, object := range phase {
-			if c.stays(object) {
-				continue
-			}
-			group.Go(func() error {
-				_, err := c.identity.Writer.Delete(c.ctx, object, c.claim, c.known, policy)
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil {
-					errs = append(errs, err)
-					return nil
-				}
-				deleted = append(deleted, &resource.Info{Client: nothingThere{}, Object: object, Namespace: object.GetNamespace(), Name: object.GetName()})
-				return nil
-			})
-		}
-		_ = group.Wait() // its functions keep their errors
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.failures = append(c.failures, errs...)
-	return deleted, errs
-}
-
-// failure returns what could not be deleted: Helm's uninstall tells only that there was something.
-func (c *client) failure() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return errors.Join(c.failures...)
-}
-
-func (c *client) stays(object *unstructured.Unstructured) bool {
-	key := manifest.KeyOf(object)
-	if c.keepAlways[key] || manifest.IsKept(object) {
-		return true
-	}
-	switch key.GroupKind {
-	case manifest.CustomResourceDefinition:
-		return !c.deleteDefinitions
-	case manifest.Namespace:
-		return namespace.IsProtected(key.Name) || key.Name == c.identity.Member().Namespace()
-	}
-	return false
-}
-
 func hooksOnly(list kube.ResourceList) bool {
 	for _, object := range objectsOf(list) {
 		if !manifest.IsHook(object) {
@@ -337,11 +265,11 @@ func hooksOnly(list kube.ResourceList) bool {
 }
 
 // WaitAndGetCompletedPodPhase implements kube.Interface.
-func (c *client) WaitAndGetCompletedPodPhase(name string, timeout time.Duration) (corev1.PodPhase, error) {
+func (c *Client) WaitAndGetCompletedPodPhase(name string, timeout time.Duration) (corev1.PodPhase, error) {
 	pod := &unstructured.Unstructured{}
 	pod.SetAPIVersion("v1")
 	pod.SetKind("Pod")
-	pod.SetNamespace(c.namespace)
+	pod.SetNamespace(c.options.Namespace)
 	pod.SetName(name)
 	phase := corev1.PodUnknown
 	err := c.identity.Writer.WaitFor(c.ctx, pod, timeout, "has completed", func(live *unstructured.Unstructured) (bool, error) {

@@ -1,13 +1,9 @@
-package helm
+package kubeclient
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
@@ -37,19 +33,4 @@ func notOwned(keys []manifest.Key) error {
 	}
 	return fault.New(fault.Stalled, apply.ReasonNotOwned,
 		"%d objects exist and belong to nobody: %s; set helm.takeOwnership to adopt them", len(texts), named)
-}
-
-// abandoned returns whether a bundle's release is gone. Its records are looked for as the agent, which tells no
-// more of them than that.
-func (d *Deployer) abandoned(ctx context.Context) func(namespace, release string) bool {
-	return func(namespace, release string) bool {
-		self, err := d.member.Self()
-		if err != nil {
-			return false
-		}
-		records, err := self.Clients.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{
-			LabelSelector: labels.Set{"owner": "helm", "name": release}.String(), Limit: 1,
-		})
-		return err == nil && len(records.Items) == 0
-	}
 }
