@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
+	"github.com/fairlead-dev/fairlead/pkg/agent/handover"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health/rules"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
@@ -62,11 +62,11 @@ type Controller struct {
 	informer  cache.SharedIndexInformer
 	queue     workqueue.TypedRateLimitingInterface[string]
 
-	handover *handover
+	roster   *roster
+	handover *handover.Ledger
 
 	mu      sync.Mutex
 	entries map[string]*entry
-	bundles map[string]string // BundleDeployment by set hash
 }
 
 // entry is what is known of one BundleDeployment between two passes. Only the pass at work on it, of
@@ -148,9 +148,11 @@ func New(ctx context.Context, from *hub.Hub, member *access.Member, deployer *he
 		informers: confirm.NewInformers(metadataFrom(from), kindOf, options.Clock.Now),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)),
-		handover: newHandover(), entries: map[string]*entry{}, bundles: map[string]string{},
+		entries: map[string]*entry{},
 	}
 	c.informer = c.informers.New(from.ListWatch(), &fleet.BundleDeployment{}, 0, cache.Indexers{})
+	c.roster = &roster{store: c.informer.GetStore(), namespace: from.Namespace(), owners: map[string]string{}}
+	c.handover = handover.New(c.roster, options.VolumeGrace)
 	c.watcher = live.NewWatcher(ctx, self.Dynamic, c.objectChanged, options.Log.WithName("live"))
 	c.spots = spot.New(ctx, spotClients(member), c.spotChanged, options.Log.WithName("spot"))
 	_, err = c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -242,10 +244,7 @@ func sameTime(old, current *fleet.BundleDeployment) bool {
 
 // objectChanged is told by the watches on the member.
 func (c *Controller) objectChanged(setHash string) {
-	c.mu.Lock()
-	name, known := c.bundles[setHash]
-	c.mu.Unlock()
-	if known {
+	if name, known := c.roster.Owner(setHash); known {
 		c.queue.Add(name)
 	}
 }
@@ -259,7 +258,7 @@ func (c *Controller) entry(name string) *entry {
 	}
 	made := &entry{name: name, corrections: map[manifest.Key]*pace.Corrections{}, setHash: c.deployer.Claim(name, fleet.BundleDeploymentOptions{}).SetHash}
 	c.entries[name] = made
-	c.bundles[made.setHash] = name
+	c.roster.own(made.setHash, name)
 	return made
 }
 
@@ -272,21 +271,27 @@ func (c *Controller) isKnown(name string) bool {
 func (c *Controller) forget(e *entry) {
 	c.watcher.Track(e.setHash, nil)
 	c.spots.Track(e.name, nil)
-	c.handover.forget(e.name)
+	c.handover.Forget(e.name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.entries, e.name)
-	delete(c.bundles, e.setHash)
+	c.roster.own(e.setHash, "")
 }
 
-func (c *Controller) cached(name string) (*fleet.BundleDeployment, error) {
-	item, found, err := c.informer.GetStore().GetByKey(c.hub.Namespace() + "/" + name)
-	if err != nil || !found {
-		return nil, err
+// wake queues deployments.
+func (c *Controller) wake(names []string) {
+	for _, name := range names {
+		c.queue.Add(name)
 	}
-	deployment, ok := item.(*fleet.BundleDeployment)
-	if !ok {
-		return nil, fmt.Errorf("unexpected %T in the cache of the hub", item)
+}
+
+// wakeDependents queues all deployments that wait for others.
+func (c *Controller) wakeDependents() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, e := range c.entries {
+		if e.waits {
+			c.queue.Add(name)
+		}
 	}
-	return deployment, nil
 }

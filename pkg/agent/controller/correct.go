@@ -39,7 +39,7 @@ func (c *Controller) correct(ctx context.Context, e *entry, deployment *fleet.Bu
 			e.corrections[key] = corrections
 		}
 		if left := corrections.Wait(now); left > 0 {
-			wait = sooner(wait, left)
+			wait = pace.Sooner(wait, left)
 			continue
 		}
 		due = append(due, object.Desired)

@@ -21,7 +21,7 @@ import (
 // reconcile brings one bundle where its BundleDeployment wants it. It returns when to look again, 0
 // for "when something happens".
 func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration, error) {
-	cached, err := c.cached(name)
+	cached, err := c.roster.Get(name)
 	if err != nil {
 		return 0, err
 	}
@@ -40,7 +40,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	}
 	if err := c.load(ctx, e, deployment); err != nil {
 		if fault.NeedsPerson(err) {
-			c.handover.tried(e.name, deployment.Spec.DeploymentID, err) // nobody need wait for it
+			c.handover.Tried(e.name, deployment.Spec.DeploymentID, err) // nobody need wait for it
 		}
 		return c.report(ctx, e, deployment, observation{err: err})
 	}
@@ -55,7 +55,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 		return 0, err
 	}
 	again, err := c.examine(ctx, e, deployment)
-	return sooner(again, later), err
+	return pace.Sooner(again, later), err
 }
 
 // examine observes what is on the member, corrects it where that is wanted, and reports.
@@ -64,12 +64,12 @@ func (c *Controller) examine(ctx context.Context, e *entry, deployment *fleet.Bu
 	if isFree(deployment) && c.correct(ctx, e, deployment, seen) {
 		seen = c.observe(ctx, e, deployment)
 	}
-	later := sooner(seen.again(), c.nextAttempt(e, deployment))
+	later := pace.Sooner(seen.again(), c.nextAttempt(e, deployment))
 	if seen.pending {
 		return later, nil
 	}
 	again, err := c.report(ctx, e, deployment, seen)
-	return sooner(again, later), err
+	return pace.Sooner(again, later), err
 }
 
 // mergedIn returns the merged object that a deployment is in, or "".
@@ -86,9 +86,7 @@ func (c *Controller) tidy(ctx context.Context, e *entry, deployment *fleet.Bundl
 	if !isFree(deployment) || wants(deployment, e) {
 		return 0, nil
 	}
-	for _, waiting := range c.handover.took(e.name, deployment.Spec.DeploymentID, held(e.record.Objects)) {
-		c.queue.Add(waiting)
-	}
+	c.wake(c.handover.Took(e.name, deployment.Spec.DeploymentID, e.record.Objects))
 	if err := c.removeMoved(ctx, e); err != nil {
 		return 0, err
 	}
@@ -150,12 +148,12 @@ func (c *Controller) load(ctx context.Context, e *entry, deployment *fleet.Bundl
 func (c *Controller) attempt(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) {
 	now := c.options.Clock.Now()
 	same := e.failure != nil && e.failure.deploymentID == deployment.Spec.DeploymentID
-	retry := c.handover.mayRetry(e.name)
+	retry := c.handover.MayRetry(e.name)
 	if same && !retry && !isWoken(e.failure.err) && now.Before(e.failure.next) {
 		return
 	}
 	err := c.deploy(ctx, e, deployment)
-	c.handover.tried(e.name, deployment.Spec.DeploymentID, err)
+	c.handover.Tried(e.name, deployment.Spec.DeploymentID, err)
 	if err == nil {
 		e.failure = nil
 		return
@@ -183,22 +181,12 @@ func (c *Controller) nextAttempt(e *entry, deployment *fleet.BundleDeployment) t
 	return max(e.failure.next.Sub(c.options.Clock.Now()), time.Millisecond)
 }
 
-func sooner(a, b time.Duration) time.Duration {
-	switch {
-	case a == 0:
-		return b
-	case b == 0:
-		return a
-	}
-	return min(a, b)
-}
-
 func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
 	if err := e.compileRules(deployment); err != nil {
 		return err
 	}
 	c.setWaits(e, true) // before looking, so that what changes meanwhile wakes us
-	if err := depends.Check(deployment, c.deployments()); err != nil {
+	if err := depends.Check(deployment, c.roster.all()); err != nil {
 		return err
 	}
 	c.setWaits(e, false)
@@ -210,11 +198,10 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 	if err != nil {
 		return err
 	}
-	spares := c.spares(e.name)
 	outcome, err := c.deployer.Deploy(ctx, helm.Request{
 		DeploymentID: deployment.Spec.DeploymentID, Input: input,
-		Copies: copies, CopiedBefore: len(e.options.DownstreamResources) > 0, Yields: c.yields(e.name),
-		Leaves: c.leaves(e.name), Spares: func(key manifest.Key) bool { return isVolume(key) || spares(key) },
+		Copies: copies, CopiedBefore: len(e.options.DownstreamResources) > 0, Yields: c.handover.Yields(e.name),
+		Leaves: c.handover.Leaves(e.name), Spares: c.handover.Spares(e.name),
 		Known: c.known(e),
 	})
 	if err != nil {
@@ -278,17 +265,6 @@ func claimed(objects []*unstructured.Unstructured) map[manifest.Key]bool {
 	set := make(map[manifest.Key]bool, len(objects))
 	for _, object := range objects {
 		if manifest.Claims(object) {
-			set[manifest.KeyOf(object)] = true
-		}
-	}
-	return set
-}
-
-// held returns the objects that nobody else can have while the release has them.
-func held(objects []*unstructured.Unstructured) map[manifest.Key]bool {
-	set := make(map[manifest.Key]bool, len(objects))
-	for _, object := range objects {
-		if !manifest.IsReadOnly(object) {
 			set[manifest.KeyOf(object)] = true
 		}
 	}

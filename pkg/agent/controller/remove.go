@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/handover"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -136,6 +137,31 @@ func (c *Controller) reconcileAbsent(ctx context.Context, e *entry) (time.Durati
 	return 0, nil
 }
 
+// mustWait returns how long an uninstall has to wait for deployments that may take objects over, 0 for not at all.
+func (c *Controller) mustWait(e *entry) time.Duration {
+	volume := handover.HasVolume(e.record.Objects, e.setHash, c.known(e))
+	wait, wake := c.handover.Wait(e.name, volume, c.options.Clock.Now())
+	c.wake(wake)
+	return wait
+}
+
+// letGo deletes objects that an earlier revision of the release holds and the present one does not, once
+// nobody can ask for them any more, and notes what is kept for others until then. It returns when to come back.
+func (c *Controller) letGo(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) (time.Duration, error) {
+	e.kept = nil
+	if len(e.spared) == 0 || wants(deployment, e) {
+		return 0, nil
+	}
+	division := c.handover.Divide(e.name, e.spared, c.options.Clock.Since(e.dropped))
+	e.kept = division.Reasons
+	err := c.deployer.Prune(ctx, helm.Pruning{BundleID: e.name, Options: e.options, Objects: division.Gone, Known: c.known(e)})
+	if err != nil {
+		return 0, err
+	}
+	e.spared = division.Kept
+	return division.Again, nil
+}
+
 // holdBack says whether the hub's list is not to be believed: it is empty, or lacks more than half of
 // what is deployed.
 func (c *Controller) holdBack(ctx context.Context) (bool, error) {
@@ -253,7 +279,7 @@ func (c *Controller) collect(ctx context.Context) {
 		return
 	}
 	for _, record := range records {
-		deployment, err := c.cached(record.BundleID)
+		deployment, err := c.roster.Get(record.BundleID)
 		if err != nil || record.BundleID == "" {
 			continue
 		}

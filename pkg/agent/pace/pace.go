@@ -69,3 +69,14 @@ func Backoff(err error, attempts int) time.Duration {
 	}
 	return wait + rand.N(wait/10+1)
 }
+
+// Sooner returns the shorter of two waits, of which 0 means that there is none.
+func Sooner(a, b time.Duration) time.Duration {
+	switch {
+	case a == 0:
+		return b
+	case b == 0:
+		return a
+	}
+	return min(a, b)
+}

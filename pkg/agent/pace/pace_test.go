@@ -83,3 +83,11 @@ func TestBackoff(t *testing.T) {
 		})
 	}
 }
+
+func TestSooner(t *testing.T) {
+	for _, test := range [][3]time.Duration{{0, 0, 0}, {0, 2, 2}, {2, 0, 2}, {1, 2, 1}, {2, 1, 1}} {
+		if got := Sooner(test[0], test[1]); got != test[2] {
+			t.Errorf("of %d and %d: %d", test[0], test[1], got)
+		}
+	}
+}
