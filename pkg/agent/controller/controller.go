@@ -17,14 +17,11 @@ import (
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/handover"
-	"github.com/fairlead-dev/fairlead/pkg/agent/health/rules"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
-	"github.com/fairlead-dev/fairlead/pkg/agent/live"
-	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
-	"github.com/fairlead-dev/fairlead/pkg/agent/spot"
+	"github.com/fairlead-dev/fairlead/pkg/agent/sight"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
@@ -55,8 +52,7 @@ type Controller struct {
 	hub      *hub.Hub
 	member   *access.Member
 	deployer *helm.Deployer
-	watcher  *live.Watcher
-	spots    *spot.Watcher
+	observer *sight.Observer
 	// informers make the informer and doubt lists that lack much.
 	informers *confirm.Informers
 	informer  cache.SharedIndexInformer
@@ -78,11 +74,9 @@ type entry struct {
 	// found and record are the newest revision of its release.
 	found  bool
 	record releases.Record
-	// unmapped says that the kind of one of its objects was unknown when it was last followed.
-	unmapped bool
-	// answered are objects as the API server answered our writes, until the watch has caught up.
-	answered map[manifest.Key]*unstructured.Unstructured
-	options  fleet.BundleDeploymentOptions
+	// options as they were when it was deployed, and view what is known of its objects.
+	options fleet.BundleDeploymentOptions
+	view    *sight.View
 	// copied is the generation of the copies this process has made; nil before the first.
 	copied *int64
 	// moved are releases the bundle had before its release got another name or namespace.
@@ -93,15 +87,8 @@ type entry struct {
 	dropped time.Time
 	kept    []string
 
-	// rules of readiness, as the deployment of this generation has them, and what is wrong with them.
-	rules           rules.Set
-	rulesErr        error
-	rulesGeneration int64
-	// stuckSince is when a workload was first seen not to be ready; zero while all are.
-	stuckSince time.Time
-
-	failure     *failure
-	corrections map[manifest.Key]*pace.Corrections
+	failure *failure
+	turns   pace.Turns
 	// latest is the object as our last status write left it.
 	latest    *fleet.BundleDeployment
 	lastWrite time.Time
@@ -139,10 +126,6 @@ func New(ctx context.Context, from *hub.Hub, member *access.Member, deployer *he
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	self, err := member.Self()
-	if err != nil {
-		return nil, err
-	}
 	c := &Controller{
 		options: options, hub: from, member: member, deployer: deployer,
 		informers: confirm.NewInformers(metadataFrom(from), kindOf, options.Clock.Now),
@@ -153,8 +136,12 @@ func New(ctx context.Context, from *hub.Hub, member *access.Member, deployer *he
 	c.informer = c.informers.New(from.ListWatch(), &fleet.BundleDeployment{}, 0, cache.Indexers{})
 	c.roster = &roster{store: c.informer.GetStore(), namespace: from.Namespace(), owners: map[string]string{}}
 	c.handover = handover.New(c.roster, options.VolumeGrace)
-	c.watcher = live.NewWatcher(ctx, self.Dynamic, c.objectChanged, options.Log.WithName("live"))
-	c.spots = spot.New(ctx, spotClients(member), c.spotChanged, options.Log.WithName("spot"))
+	var err error
+	changed := sight.Handlers{Set: c.objectChanged, Bundle: func(name string) { c.queue.Add(name) }}
+	c.observer, err = sight.New(ctx, member, deployer, options.Clock, changed, options.Log)
+	if err != nil {
+		return nil, err
+	}
 	_, err = c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			deployment := object.(*fleet.BundleDeployment)
@@ -256,7 +243,8 @@ func (c *Controller) entry(name string) *entry {
 	if known := c.entries[name]; known != nil {
 		return known
 	}
-	made := &entry{name: name, corrections: map[manifest.Key]*pace.Corrections{}, setHash: c.deployer.Claim(name, fleet.BundleDeploymentOptions{}).SetHash}
+	made := &entry{name: name, turns: pace.Turns{}, setHash: c.deployer.Claim(name, fleet.BundleDeploymentOptions{}).SetHash}
+	made.view = c.observer.View(name, made.setHash)
 	c.entries[name] = made
 	c.roster.own(made.setHash, name)
 	return made
@@ -269,8 +257,7 @@ func (c *Controller) isKnown(name string) bool {
 }
 
 func (c *Controller) forget(e *entry) {
-	c.watcher.Track(e.setHash, nil)
-	c.spots.Track(e.name, nil)
+	e.view.Close()
 	c.handover.Forget(e.name)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,16 +3,12 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/depends"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
-	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
+	"github.com/fairlead-dev/fairlead/pkg/agent/sight"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
@@ -42,12 +38,12 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 		if fault.NeedsPerson(err) {
 			c.handover.Tried(e.name, deployment.Spec.DeploymentID, err) // nobody need wait for it
 		}
-		return c.report(ctx, e, deployment, observation{err: err})
+		return c.report(ctx, e, deployment, sight.Seen{Err: err})
 	}
 	if wants(deployment, e) && isFree(deployment) {
 		c.attempt(ctx, e, deployment)
 		if err := c.load(ctx, e, deployment); err != nil {
-			return c.report(ctx, e, deployment, observation{err: err})
+			return c.report(ctx, e, deployment, sight.Seen{Err: err})
 		}
 	}
 	later, err := c.tidy(ctx, e, deployment)
@@ -60,16 +56,24 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 
 // examine observes what is on the member, corrects it where that is wanted, and reports.
 func (c *Controller) examine(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) (time.Duration, error) {
-	seen := c.observe(ctx, e, deployment)
+	seen := e.look(ctx, deployment)
 	if isFree(deployment) && c.correct(ctx, e, deployment, seen) {
-		seen = c.observe(ctx, e, deployment)
+		seen = e.look(ctx, deployment)
 	}
-	later := pace.Sooner(seen.again(), c.nextAttempt(e, deployment))
-	if seen.pending {
+	later := pace.Sooner(seen.Again, c.nextAttempt(e, deployment))
+	if seen.Pending {
 		return later, nil
 	}
 	again, err := c.report(ctx, e, deployment, seen)
 	return pace.Sooner(again, later), err
+}
+
+// look looks at what is deployed.
+func (e *entry) look(ctx context.Context, deployment *fleet.BundleDeployment) sight.Seen {
+	if !e.found {
+		return sight.Seen{}
+	}
+	return e.view.Look(ctx, deployment, sight.Deployed{Record: e.record, Options: e.options})
 }
 
 // mergedIn returns the merged object that a deployment is in, or "".
@@ -138,9 +142,9 @@ func (c *Controller) load(ctx context.Context, e *entry, deployment *fleet.Bundl
 	if err != nil {
 		return fmt.Errorf("read release of %s: %w", deployment.Name, err)
 	}
-	e.loaded, e.found, e.record, e.answered = true, found, record, nil
+	e.loaded, e.found, e.record = true, found, record
 	e.options, e.spared, e.dropped = deployment.Spec.Options, record.Former, c.options.Clock.Now()
-	c.follow(e)
+	e.view.Follow(record, nil)
 	return nil
 }
 
@@ -182,7 +186,7 @@ func (c *Controller) nextAttempt(e *entry, deployment *fleet.BundleDeployment) t
 }
 
 func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
-	if err := e.compileRules(deployment); err != nil {
+	if err := e.view.Check(deployment); err != nil {
 		return err
 	}
 	c.setWaits(e, true) // before looking, so that what changes meanwhile wakes us
@@ -202,7 +206,7 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 		DeploymentID: deployment.Spec.DeploymentID, Input: input,
 		Copies: copies, CopiedBefore: len(e.options.DownstreamResources) > 0, Yields: c.handover.Yields(e.name),
 		Leaves: c.handover.Leaves(e.name), Spares: c.handover.Spares(e.name),
-		Known: c.known(e),
+		Known: e.view.Known(),
 	})
 	if err != nil {
 		e.loaded = false // a failed revision is there now, and some objects may be
@@ -211,12 +215,12 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 	for _, note := range outcome.Notes {
 		c.options.Log.Info("object merged", "bundledeployment", e.name, "note", note)
 	}
-	e.loaded, e.found, e.record, e.answered = true, true, outcome.Record, outcome.Live
-	e.corrections = map[manifest.Key]*pace.Corrections{} // a new revision starts anew
+	e.loaded, e.found, e.record = true, true, outcome.Record
+	e.turns = pace.Turns{} // a new revision starts anew
 	e.options, e.spared, e.dropped = deployment.Spec.Options, outcome.Spared, c.options.Clock.Now()
 	copied := deployment.Spec.DownstreamResourcesGeneration
 	e.copied = &copied
-	c.follow(e)
+	e.view.Follow(outcome.Record, outcome.Live)
 	return nil
 }
 
@@ -232,50 +236,4 @@ func (c *Controller) setWaits(e *entry, waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.waits = waits
-}
-
-// follow watches the kinds of the release.
-func (c *Controller) follow(e *entry) {
-	var resources []schema.GroupVersionResource
-	e.unmapped = false
-	for _, object := range e.record.Objects {
-		resource, err := c.resourceOf(object)
-		switch {
-		case err != nil:
-			e.unmapped = true
-		case manifest.IsReadOnly(object): // has a watch of its own
-		case !slices.Contains(resources, resource):
-			resources = append(resources, resource)
-		}
-	}
-	c.watcher.Track(e.setHash, resources)
-}
-
-func (c *Controller) resourceOf(object *unstructured.Unstructured) (schema.GroupVersionResource, error) {
-	kind := object.GroupVersionKind()
-	mapping, err := c.member.Mapper().RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return schema.GroupVersionResource{}, err
-	}
-	return mapping.Resource, nil
-}
-
-// claimed returns the objects that are the bundle's since its release wrote them.
-func claimed(objects []*unstructured.Unstructured) map[manifest.Key]bool {
-	set := make(map[manifest.Key]bool, len(objects))
-	for _, object := range objects {
-		if manifest.Claims(object) {
-			set[manifest.KeyOf(object)] = true
-		}
-	}
-	return set
-}
-
-// keys returns the objects of a release as a set.
-func keys(objects []*unstructured.Unstructured) map[manifest.Key]bool {
-	set := make(map[manifest.Key]bool, len(objects))
-	for _, object := range objects {
-		set[manifest.KeyOf(object)] = true
-	}
-	return set
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/handover"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
+	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/sight"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 )
@@ -70,13 +72,12 @@ func (c *Controller) reconcileDeleted(ctx context.Context, e *entry, deployment 
 
 func (c *Controller) finishDeleted(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
 	if err := c.uninstall(ctx, e.name, &deployment.Spec.Options); err != nil {
-		_, reportErr := c.report(ctx, e, deployment, observation{err: err})
+		_, reportErr := c.report(ctx, e, deployment, sight.Seen{Err: err})
 		return errors.Join(err, reportErr)
 	}
-	e.loaded, e.found, e.record, e.answered, e.failure = true, false, releases.Record{}, nil, nil
-	c.watcher.Track(e.setHash, nil)
-	c.spots.Track(e.name, nil)
-	if _, err := c.report(ctx, e, deployment, observation{}); err != nil {
+	e.loaded, e.found, e.record, e.failure = true, false, releases.Record{}, nil
+	e.view.Close()
+	if _, err := c.report(ctx, e, deployment, sight.Seen{}); err != nil {
 		return err
 	}
 	if !slices.Contains(deployment.Finalizers, fleet.BundleDeploymentFinalizer) {
@@ -139,7 +140,7 @@ func (c *Controller) reconcileAbsent(ctx context.Context, e *entry) (time.Durati
 
 // mustWait returns how long an uninstall has to wait for deployments that may take objects over, 0 for not at all.
 func (c *Controller) mustWait(e *entry) time.Duration {
-	volume := handover.HasVolume(e.record.Objects, e.setHash, c.known(e))
+	volume := handover.HasVolume(e.record.Objects, e.setHash, e.view.Known())
 	wait, wake := c.handover.Wait(e.name, volume, c.options.Clock.Now())
 	c.wake(wake)
 	return wait
@@ -154,7 +155,7 @@ func (c *Controller) letGo(ctx context.Context, e *entry, deployment *fleet.Bund
 	}
 	division := c.handover.Divide(e.name, e.spared, c.options.Clock.Since(e.dropped))
 	e.kept = division.Reasons
-	err := c.deployer.Prune(ctx, helm.Pruning{BundleID: e.name, Options: e.options, Objects: division.Gone, Known: c.known(e)})
+	err := c.deployer.Prune(ctx, helm.Pruning{BundleID: e.name, Options: e.options, Objects: division.Gone, Known: e.view.Known()})
 	if err != nil {
 		return 0, err
 	}
@@ -200,7 +201,7 @@ func (c *Controller) uninstall(ctx context.Context, name string, options *fleet.
 			c.options.Log.Info("the agent does not uninstall itself", "bundledeployment", name)
 			continue
 		}
-		removal := helm.Removal{Record: record, Copies: true, Known: c.known(e)}
+		removal := helm.Removal{Record: record, Copies: true, Known: e.view.Known()}
 		if options != nil {
 			policy := releases.PolicyOf(*options)
 			removal.Policy = &policy
@@ -242,7 +243,7 @@ func (c *Controller) removeMoved(ctx context.Context, e *entry) error {
 	for len(e.moved) > 0 {
 		record := e.moved[0]
 		removal := helm.Removal{
-			Record: record, Keep: keys(e.record.Objects), Known: c.known(e),
+			Record: record, Keep: manifest.Keys(e.record.Objects), Known: e.view.Known(),
 			Policy: &releases.Policy{KeepResources: e.options.KeepResources, DeleteCRDResources: e.options.DeleteCRDResources},
 			Copies: record.Namespace != e.record.Namespace, // else the new release has them
 		}

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/report"
+	"github.com/fairlead-dev/fairlead/pkg/agent/sight"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 )
@@ -36,7 +37,7 @@ func (e *entry) newest(cached *fleet.BundleDeployment) *fleet.BundleDeployment {
 
 // report writes the status if it changed: the first change at once, what follows within a second
 // together. It returns when to come back for what it held back.
-func (c *Controller) report(ctx context.Context, e *entry, deployment *fleet.BundleDeployment, seen observation) (time.Duration, error) {
+func (c *Controller) report(ctx context.Context, e *entry, deployment *fleet.BundleDeployment, seen sight.Seen) (time.Duration, error) {
 	now := c.options.Clock.Now()
 	wanted := report.Status(deployment, e.facts(deployment, seen), now)
 	patch, err := report.Patch(&deployment.Status, wanted)
@@ -77,8 +78,8 @@ func (c *Controller) lastWrite(e *entry, carrier merge.Carrier) time.Time {
 }
 
 // facts returns what the status is made of.
-func (e *entry) facts(deployment *fleet.BundleDeployment, seen observation) report.Facts {
-	facts := report.Facts{Known: e.loaded, Objects: seen.objects, Unseen: seen.err, Correction: e.correctionFailure(), Kept: e.kept}
+func (e *entry) facts(deployment *fleet.BundleDeployment, seen sight.Seen) report.Facts {
+	facts := report.Facts{Known: e.loaded, Objects: seen.Objects, Unseen: seen.Err, Correction: e.turns.Err(e.record.Objects), Kept: e.kept}
 	if e.found {
 		facts.Release = e.record.String()
 		facts.Applied = deployment.Spec.DeploymentID != "" && !wants(deployment, e)

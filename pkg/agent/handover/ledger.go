@@ -76,7 +76,7 @@ func (l *Ledger) Tried(name, deploymentID string, err error) {
 // Took notes the objects that a deployment's release has now. It returns the deployments that wait for what was let
 // go, which may try again at once.
 func (l *Ledger) Took(name, deploymentID string, objects []*unstructured.Unstructured) (wake []string) {
-	keys := held(objects)
+	keys := manifest.Held(objects)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.settled[name] = deploymentID
@@ -93,17 +93,6 @@ func (l *Ledger) Took(name, deploymentID string, objects []*unstructured.Unstruc
 		}
 	}
 	return wake
-}
-
-// held returns the objects that nobody else can have while a release has them.
-func held(objects []*unstructured.Unstructured) map[manifest.Key]bool {
-	set := make(map[manifest.Key]bool, len(objects))
-	for _, object := range objects {
-		if !manifest.IsReadOnly(object) {
-			set[manifest.KeyOf(object)] = true
-		}
-	}
-	return set
 }
 
 // releaseTaken notes that a deployment waits for nobody's release any more.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v3/pkg/release"
@@ -209,11 +210,7 @@ func (d *Deployer) resume(stored *storage.Storage, revisions []*release.Release)
 		if err != nil {
 			return left, err
 		}
-		for _, object := range objects {
-			if manifest.Claims(object) {
-				left.recorded[manifest.KeyOf(object)] = true
-			}
-		}
+		maps.Copy(left.recorded, manifest.Claimed(objects))
 		if i > settled {
 			left.unsettled = append(left.unsettled, objects...)
 		}
@@ -234,10 +231,7 @@ func (d *Deployer) resume(stored *storage.Storage, revisions []*release.Release)
 func (d *Deployer) outcome(deployed *release.Release, claim apply.Claim, writer *kubeclient.Client) (Outcome, error) {
 	record, err := d.releases.Record(deployed)
 	outcome := Outcome{Record: record, Spared: writer.Spared(), Live: map[manifest.Key]*unstructured.Unstructured{}}
-	wanted := map[manifest.Key]bool{}
-	for _, object := range record.Objects {
-		wanted[manifest.KeyOf(object)] = true
-	}
+	wanted := manifest.Keys(record.Objects)
 	d.member.Memory().Retain(claim.SetHash, wanted)
 	for key, result := range writer.Results() {
 		if !wanted[key] || result.Object == nil {

@@ -16,10 +16,7 @@ import (
 
 // prune deletes what was there before and is not in the target.
 func (c *Client) prune(result *kube.Result, before []*unstructured.Unstructured, target kube.ResourceList) error {
-	wanted := map[manifest.Key]bool{}
-	for _, object := range objectsOf(target) {
-		wanted[manifest.KeyOf(object)] = true
-	}
+	wanted := manifest.Keys(objectsOf(target))
 	var gone []*unstructured.Unstructured
 	for _, object := range before {
 		key := manifest.KeyOf(object)

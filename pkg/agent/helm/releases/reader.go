@@ -115,10 +115,7 @@ func (r *Reader) Locate(record Record) {
 
 // Former returns the objects of all revisions that are not among the present ones.
 func (r *Reader) Former(revisions []*release.Release, present []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	seen := map[manifest.Key]bool{}
-	for _, object := range present {
-		seen[manifest.KeyOf(object)] = true
-	}
+	seen := manifest.Keys(present)
 	var former []*unstructured.Unstructured
 	for _, revision := range revisions {
 		objects, err := r.Objects(revision)

@@ -1,4 +1,4 @@
-package controller
+package sight
 
 import (
 	"cmp"
@@ -15,66 +15,58 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
 	"github.com/fairlead-dev/fairlead/pkg/agent/report"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
-// observation is what one look at the member gave.
-type observation struct {
-	objects []report.Sight
-	// err says why nothing could be seen, or what correcting drift failed of.
-	err error
-	// pending means that something is not listed yet; there is nothing to tell before it is.
-	pending bool
-	// unmapped means that the member does not know the kind of an object.
-	unmapped bool
+// Seen is what one look at the member gave.
+type Seen struct {
+	Objects []report.Sight
+	// Err says why nothing could be seen.
+	Err error
+	// Pending means that something is not listed yet; there is nothing to tell before it is.
+	Pending bool
+	// Again is when to look once more, 0 for when something happens.
+	Again time.Duration
 }
 
 // lookAgain is how soon a kind that the member does not know is looked for again; no event tells of it.
 const lookAgain = 5 * time.Second
 
-// again returns when to look once more, 0 for when something happens.
-func (o observation) again() time.Duration {
-	if o.unmapped {
-		return lookAgain
-	}
-	return 0
-}
-
-// observe looks at all objects of the release.
-func (c *Controller) observe(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) observation {
-	var seen observation
-	if !e.found {
-		return seen
-	}
-	identity, err := c.member.As(ctx, e.options.ServiceAccount)
+// Look looks at all objects of what is deployed.
+func (v *View) Look(ctx context.Context, deployment *fleet.BundleDeployment, deployed Deployed) Seen {
+	identity, err := v.observer.member.As(ctx, deployed.Options.ServiceAccount)
 	if err != nil {
-		return observation{err: err}
+		return Seen{Err: err}
 	}
 	rules, err := diff.NewRules(deployment.Spec.Options.Diff)
 	if err != nil {
-		return observation{err: err}
+		return Seen{Err: err}
 	}
-	_ = e.compileRules(deployment) // the objects tell
-	if e.unmapped {
-		c.deployer.Releases().Locate(e.record)
-		c.follow(e)
+	_ = v.Check(deployment) // the objects tell
+	if v.unmapped {
+		v.observer.deployer.Releases().Locate(deployed.Record)
+		v.follow(deployed.Record)
 	}
-	seen.unmapped = e.unmapped
-	claim := c.deployer.Claim(deployment.Name, e.options)
-	claim.Recorded = claimed(e.record.Objects)
-	for _, desired := range e.record.Objects {
-		object := c.look(ctx, e, desired, identity, claim, rules, deployment.Spec.Options.IgnoreOptions)
-		seen.pending = seen.pending || object.Verdict.Reason == notListed
-		seen.objects = append(seen.objects, object)
+	var seen Seen
+	if v.unmapped {
+		seen.Again = lookAgain
 	}
-	c.explain(e, identity, seen.objects)
+	claim := v.observer.deployer.Claim(deployment.Name, deployed.Options)
+	claim.Recorded = manifest.Claimed(deployed.Record.Objects)
+	for _, desired := range deployed.Record.Objects {
+		object := v.look(ctx, desired, identity, claim, rules, deployment.Spec.Options.IgnoreOptions)
+		seen.Pending = seen.Pending || object.Verdict.Reason == notListed
+		seen.Objects = append(seen.Objects, object)
+	}
+	seen.Again = pace.Sooner(seen.Again, v.explain(deployed.Record, identity, seen.Objects))
 	return seen
 }
 
-func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.Unstructured, identity *access.Identity, claim apply.Claim, rules diff.Rules, ignore *fleet.IgnoreOptions) report.Sight {
+func (v *View) look(ctx context.Context, desired *unstructured.Unstructured, identity *access.Identity, claim apply.Claim, rules diff.Rules, ignore *fleet.IgnoreOptions) report.Sight {
 	seen := report.Sight{Desired: desired}
-	live, unknown := c.find(ctx, e, desired, identity)
+	live, unknown := v.find(ctx, desired, identity)
 	switch {
 	case unknown != "":
 		seen.Verdict = diff.Verdict{State: diff.Unknown, Reason: unknown}
@@ -89,17 +81,17 @@ func (c *Controller) look(ctx context.Context, e *entry, desired *unstructured.U
 	seen.Live = live
 	seen.Verdict = identity.Writer.Compare(ctx, claim, desired, live, rules)
 	if seen.Verdict.State == diff.Modified && !scheme.Scheme.IsGroupRegistered(live.GroupVersionKind().Group) {
-		live, seen.Verdict = c.confirmed(ctx, seen, identity, claim, rules)
+		live, seen.Verdict = v.confirmed(ctx, seen, identity, claim, rules)
 		seen.Live = live
 	}
 	seen.Summary, seen.Ready = health.Of(live, ignore)
-	seen.Summary, seen.Ready = health.With(seen.Summary, seen.Ready, e.rules.Unmet(live))
+	seen.Summary, seen.Ready = health.With(seen.Summary, seen.Ready, v.rules.Unmet(live))
 	return seen
 }
 
 // confirmed looks at a custom resource itself that seems to differ: a watch that is older than the present schema of
 // its kind does not show all fields. Such a watch is begun anew.
-func (c *Controller) confirmed(ctx context.Context, seen report.Sight, identity *access.Identity, claim apply.Claim, rules diff.Rules) (*unstructured.Unstructured, diff.Verdict) {
+func (v *View) confirmed(ctx context.Context, seen report.Sight, identity *access.Identity, claim apply.Claim, rules diff.Rules) (*unstructured.Unstructured, diff.Verdict) {
 	fresh, err := identity.Writer.Get(ctx, seen.Desired)
 	if err != nil || fresh == nil || older(fresh, seen.Live) {
 		return seen.Live, seen.Verdict
@@ -110,8 +102,8 @@ func (c *Controller) confirmed(ctx context.Context, seen report.Sight, identity 
 		if errA != nil || errB != nil || watched == present {
 			return seen.Live, seen.Verdict
 		}
-		if resource, err := c.resourceOf(seen.Desired); err == nil {
-			c.watcher.Restart(resource)
+		if resource, err := v.observer.resourceOf(seen.Desired); err == nil {
+			v.observer.watcher.Restart(resource)
 		}
 	}
 	return fresh, identity.Writer.Compare(ctx, claim, seen.Desired, fresh, rules)
@@ -123,30 +115,30 @@ const notListed = "not listed yet"
 // find returns the newest that is known of a live object: what the watch has, or what the API server
 // answered to our last write while the watch lags behind. What the watch lacks is asked for, since an
 // object may have lost the mark by which it is watched.
-func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.Unstructured, identity *access.Identity) (live *unstructured.Unstructured, unknown string) {
+func (v *View) find(ctx context.Context, desired *unstructured.Unstructured, identity *access.Identity) (live *unstructured.Unstructured, unknown string) {
 	key := manifest.KeyOf(desired)
-	resource, err := c.resourceOf(desired)
+	resource, err := v.observer.resourceOf(desired)
 	if err != nil {
 		return nil, fmt.Sprintf("look up the kind of %s: %v", key, err)
 	}
 	if manifest.IsReadOnly(desired) {
-		live, err := c.findReadOnly(ctx, resource, desired, identity)
+		live, err := v.findReadOnly(ctx, resource, desired, identity)
 		if err != nil {
 			return nil, fmt.Sprintf("get %s: %v", key, err)
 		}
 		return live, ""
 	}
-	answered := e.answered[key]
-	watched, known, reason := c.watcher.Get(resource, desired.GetNamespace(), desired.GetName())
+	answered := v.answered[key]
+	watched, known, reason := v.observer.watcher.Get(resource, desired.GetNamespace(), desired.GetName())
 	switch {
 	case !known && answered != nil:
 		return answered, ""
 	case !known:
 		return nil, cmp.Or(reason, notListed)
-	case watched != nil && watched.GetLabels()[fleet.SetHashLabel] != e.setHash:
+	case watched != nil && watched.GetLabels()[fleet.SetHashLabel] != v.setHash:
 		// Another's: whether it may be seen is a matter of the bundle's identity.
 	case watched != nil && (answered == nil || !older(watched, answered)):
-		delete(e.answered, key)
+		delete(v.answered, key)
 		return watched, ""
 	case watched != nil:
 		return answered, ""
@@ -156,26 +148,9 @@ func (c *Controller) find(ctx context.Context, e *entry, desired *unstructured.U
 		return nil, fmt.Sprintf("get %s: %v", key, err)
 	}
 	if live == nil {
-		delete(e.answered, key)
+		delete(v.answered, key)
 	}
 	return live, ""
-}
-
-// known returns what is known of live objects without asking for them: what the watch has, or what was
-// answered to our last write while the watch lags behind.
-func (c *Controller) known(e *entry) apply.Knowledge {
-	return func(desired *unstructured.Unstructured) *unstructured.Unstructured {
-		resource, err := c.resourceOf(desired)
-		if err != nil {
-			return nil
-		}
-		watched, _, _ := c.watcher.Get(resource, desired.GetNamespace(), desired.GetName())
-		answered := e.answered[manifest.KeyOf(desired)]
-		if watched == nil || answered != nil && older(watched, answered) {
-			return answered
-		}
-		return watched
-	}
 }
 
 // older compares resource versions, which grow (KEP 5504).

@@ -1,4 +1,4 @@
-package controller
+package sight
 
 import (
 	"context"
@@ -10,15 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health"
-	"github.com/fairlead-dev/fairlead/pkg/agent/health/rules"
+	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/agent/report"
 	"github.com/fairlead-dev/fairlead/pkg/agent/spot"
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 const (
@@ -35,35 +33,11 @@ var (
 	warnings = fields.OneTermEqualSelector("type", "Warning").String()
 )
 
-// compileRules reads the rules of readiness of a deployment, once for each of its generations, and returns what
-// is wrong with them. Nothing new is deployed then; of what is deployed, the objects such a rule is about are not
-// ready.
-func (e *entry) compileRules(deployment *fleet.BundleDeployment) error {
-	if e.rulesGeneration != deployment.Generation {
-		e.rules, e.rulesErr = rules.New(deployment.Spec.Options.ManifestConfigs)
-		e.rulesGeneration = deployment.Generation
-	}
-	return e.rulesErr
-}
-
-// spotClients returns the clients of the member's identities, for narrow watches.
-func spotClients(member *access.Member) spot.Clients {
-	return func(identity string) (dynamic.Interface, error) {
-		found, err := member.Known(identity)
-		if err != nil {
-			return nil, err
-		}
-		return found.Dynamic, nil
-	}
-}
-
-// spotChanged is told by the narrow watches.
-func (c *Controller) spotChanged(name string) { c.queue.Add(name) }
-
 // explain adds to workloads that are not ready for a while why their pods do not run, and watches those pods until
-// they do. Objects that are only looked at are watched here too: they need not carry the bundle's mark.
-func (c *Controller) explain(e *entry, identity *access.Identity, objects []report.Sight) {
-	targets := c.readOnlyTargets(e, identity)
+// they do. Objects that are only looked at are watched here too: they need not carry the bundle's mark. It returns when
+// to look again at what has not been so for long, 0 for when something happens.
+func (v *View) explain(record releases.Record, identity *access.Identity, objects []report.Sight) time.Duration {
+	targets := v.readOnlyTargets(record, identity)
 	var stuck []*report.Sight
 	for i := range objects {
 		sight := &objects[i]
@@ -73,15 +47,18 @@ func (c *Controller) explain(e *entry, identity *access.Identity, objects []repo
 	}
 	slices.SortStableFunc(stuck, func(a, b *report.Sight) int { return report.Worse(a.Summary, b.Summary) })
 	stuck = stuck[:min(len(stuck), explained)]
-	now := c.options.Clock.Now()
+	now := v.observer.clock.Now()
 	switch {
 	case len(stuck) == 0:
-		e.stuckSince = time.Time{}
-	case e.stuckSince.IsZero():
-		e.stuckSince = now
+		v.stuckSince = time.Time{}
+	case v.stuckSince.IsZero():
+		v.stuckSince = now
 	}
-	if wait := e.stuckSince.Add(explainAfter).Sub(now); len(stuck) > 0 && wait > 0 {
-		c.queue.AddAfter(e.name, wait)
+	var wait time.Duration
+	if len(stuck) > 0 {
+		wait = max(0, v.stuckSince.Add(explainAfter).Sub(now))
+	}
+	if wait > 0 {
 		stuck = nil
 	}
 	for _, sight := range stuck {
@@ -89,26 +66,27 @@ func (c *Controller) explain(e *entry, identity *access.Identity, objects []repo
 			targets = append(targets, pods, warningsIn(sight.Live.GetNamespace(), identity))
 		}
 	}
-	c.spots.Track(e.name, targets)
+	v.observer.spots.Track(v.name, targets)
 	for _, sight := range stuck {
 		target, ok := podsOf(sight.Live, identity)
-		pods, known := c.spots.List(target)
+		pods, known := v.observer.spots.List(target)
 		if !ok || !known {
 			continue
 		}
-		events, _ := c.spots.List(warningsIn(sight.Live.GetNamespace(), identity))
+		events, _ := v.observer.spots.List(warningsIn(sight.Live.GetNamespace(), identity))
 		health.Explain(&sight.Summary, health.Causes(sight.Live, pods, events))
 	}
+	return wait
 }
 
 // readOnlyTargets names the objects of a release that are only looked at.
-func (c *Controller) readOnlyTargets(e *entry, identity *access.Identity) []spot.Target {
+func (v *View) readOnlyTargets(record releases.Record, identity *access.Identity) []spot.Target {
 	var targets []spot.Target
-	for _, object := range e.record.Objects {
+	for _, object := range record.Objects {
 		if !manifest.IsReadOnly(object) {
 			continue
 		}
-		if resource, err := c.resourceOf(object); err == nil {
+		if resource, err := v.observer.resourceOf(object); err == nil {
 			targets = append(targets, readOnlyTarget(resource, object, identity))
 		}
 	}
@@ -123,8 +101,8 @@ func readOnlyTarget(resource schema.GroupVersionResource, object *unstructured.U
 }
 
 // findReadOnly returns an object that is only looked at, as the bundle's identity may see it.
-func (c *Controller) findReadOnly(ctx context.Context, resource schema.GroupVersionResource, desired *unstructured.Unstructured, identity *access.Identity) (*unstructured.Unstructured, error) {
-	watched, known := c.spots.List(readOnlyTarget(resource, desired, identity))
+func (v *View) findReadOnly(ctx context.Context, resource schema.GroupVersionResource, desired *unstructured.Unstructured, identity *access.Identity) (*unstructured.Unstructured, error) {
+	watched, known := v.observer.spots.List(readOnlyTarget(resource, desired, identity))
 	switch {
 	case !known:
 		return identity.Writer.Get(ctx, desired)
