@@ -56,6 +56,7 @@ var layers = map[string]layer{
 	"pkg/agent/apply":        edge,
 	"pkg/agent/hub":          edge,
 	"pkg/agent/depends":      pure,
+	"pkg/agent/handover":     pure,
 	"pkg/agent/pace":         pure,
 	"pkg/agent/report":       pure,
 	"pkg/agent/helm":         edge,
