@@ -44,6 +44,7 @@ var layers = map[string]layer{
 	"pkg/content":            pure,
 	"pkg/content/store":      edge,
 	"pkg/content/registry":   edge,
+	"pkg/cached":             edge,
 	"pkg/confirm":            edge,
 	"pkg/merge":              pure,
 	"pkg/merge/view":         edge,

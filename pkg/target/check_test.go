@@ -162,12 +162,12 @@ func TestHeldBackHeals(t *testing.T) {
 
 // A template that fails needs no verdict, and neither does a deployment that is being deleted.
 func TestNothingToCheck(t *testing.T) {
-	target := Targeted{Err: errors.New("no options")}
+	target := Targeted{Wanted: &Wanted{}, Err: errors.New("no options")}
 	plan, asked := Plan{}, map[CheckID]bool{}
 	plan.check(Snapshot{Validate: true}, &target, nil, asked)
 	now := &fleet.BundleDeployment{}
 	now.DeletionTimestamp = &metav1.Time{}
-	plan.check(Snapshot{Validate: true}, &Targeted{DeploymentID: "x"}, now, asked)
+	plan.check(Snapshot{Validate: true}, &Targeted{Wanted: &Wanted{DeploymentID: "x"}}, now, asked)
 	if len(plan.Checks)+plan.Unchecked > 0 || target.held {
 		t.Errorf("asks for %v", plan.Checks)
 	}

@@ -22,7 +22,8 @@ const (
 
 // Deployment is one deployment as it is to be written (or deleted).
 type Deployment struct {
-	// Object is complete. For an update it is the present object, with its resource version, changed.
+	// Object is complete. For an update it is a copy of the present object, with its resource version, changed. What
+	// it points to others may have too: of that only its labels, annotations and finalizers may be changed.
 	Object *fleet.BundleDeployment
 	// Cluster is "namespace/name".
 	Cluster string
@@ -84,7 +85,7 @@ type draft struct {
 }
 
 // newDraft returns the wanted deployment, made from the current one when there is one.
-func newDraft(s Snapshot, target Targeted, action rollout.Action, current *fleet.BundleDeployment) draft {
+func newDraft(s *Snapshot, target *Targeted, action rollout.Action, current *fleet.BundleDeployment) draft {
 	d := draft{labels: labelsOf(s, target.Cluster)}
 	if current != nil {
 		d.spec, d.finalizers = current.Spec, slices.Clip(current.Finalizers)
@@ -127,7 +128,7 @@ func newDraft(s Snapshot, target Targeted, action rollout.Action, current *fleet
 
 // stamp notes when the agent is told, or may act again, in the write that says so. A deployment that was
 // told before the rollout looked at time, and is not ready, counts from now on.
-func (d *draft) stamp(s Snapshot, id string, told bool, current *fleet.BundleDeployment) {
+func (d *draft) stamp(s *Snapshot, id string, told bool, current *fleet.BundleDeployment) {
 	tells := told && d.spec.DeploymentID != id
 	wanted := !s.Now.IsZero() && timed(s.Bundle)
 	if !wanted {
@@ -181,7 +182,7 @@ func (d *draft) differs(current *fleet.BundleDeployment) bool {
 
 // deployment returns what is to be written. It shares with the present one and with its siblings all that is not
 // changed: a plan may be of thousands.
-func (d *draft) deployment(s Snapshot, cluster ClusterInfo, current *fleet.BundleDeployment) Deployment {
+func (d *draft) deployment(s *Snapshot, cluster *ClusterInfo, current *fleet.BundleDeployment) Deployment {
 	object := &fleet.BundleDeployment{}
 	if current != nil {
 		*object = *current
@@ -199,7 +200,7 @@ func (d *draft) deployment(s Snapshot, cluster ClusterInfo, current *fleet.Bundl
 }
 
 // labelsOf returns a deployment's labels: the bundle's, and where it comes from and goes to.
-func labelsOf(s Snapshot, cluster ClusterInfo) map[string]string {
+func labelsOf(s *Snapshot, cluster *ClusterInfo) map[string]string {
 	labels := values.Visible(s.Bundle.Labels, fleet.ReservedPrefix)
 	labels[fleet.BundleLabel] = s.Bundle.Name
 	if ref := s.Bundle.Labels[fleet.ShardLabel]; ref != "" {

@@ -38,11 +38,11 @@ func (g *Guard) Message() string {
 // guardedDelete plans the deletions, or the guard instead of them: when they are more than half of the
 // bundle's deployments and more than five and not explained by a person's edit, or when the snapshot is in
 // doubt; unless they are confirmed.
-func (p *Plan) guardedDelete(s Snapshot, list []fleet.BundleDeployment) {
+func (p *Plan) guardedDelete(s Snapshot, list []*fleet.BundleDeployment) {
 	p.remove(list)
 	alive := 0
-	for i := range s.Current {
-		if s.Current[i].DeletionTimestamp == nil {
+	for _, deployment := range s.Current {
+		if deployment.DeletionTimestamp == nil {
 			alive++
 		}
 	}

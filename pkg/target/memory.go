@@ -42,8 +42,8 @@ type remembered struct {
 type evaluation struct {
 	labels, annotations map[string]string
 	values              *fleet.GenericMap
-	// made is nil for a cluster that is not reached; it is shared by clusters that get the same.
-	made       *Targeted
+	// wanted is nil for a cluster that is not reached.
+	wanted     *Wanted
 	match      match.Result
 	partitions []int
 }
@@ -51,7 +51,7 @@ type evaluation struct {
 // MayReach says that the bundle reached a cluster ("namespace/name") in the last plan, or that it was not asked.
 func (m *Memory) MayReach(cluster string) bool {
 	known := m.clusters[cluster]
-	return known == nil || known.made != nil
+	return known == nil || known.wanted != nil
 }
 
 // open prepares the memory for a snapshot, and forgets everything when it was of another bundle, of another
@@ -63,7 +63,7 @@ func (m *Memory) open(s Snapshot) error {
 		groups: fingerprint(s),
 	}
 	if m.clusters != nil && m.of == of && reflect.DeepEqual(m.rules, s.Rules) {
-		m.resolver.snapshot = s
+		m.resolver.bundle = s.Bundle
 		return nil
 	}
 	matcher, err := match.Compile(&s.Bundle.Spec)
@@ -72,7 +72,7 @@ func (m *Memory) open(s Snapshot) error {
 	}
 	groups, warnings := match.Groups(s.Groups)
 	m.of, m.rules, m.matcher, m.groups, m.warnings = of, s.Rules, matcher, groups, warnings
-	m.resolver = &resolver{snapshot: s, resolved: map[string]*resolved{}}
+	m.resolver = &resolver{bundle: s.Bundle, manifestID: s.ManifestID, rules: s.Rules, resolved: map[string]*resolved{}}
 	m.clusters = make(map[string]*evaluation, len(s.Clusters))
 	return nil
 }
@@ -112,13 +112,13 @@ func selectors(spec *fleet.BundleSpec) []fleet.ClusterTarget {
 	return all
 }
 
-// evaluate returns what the bundle is for a cluster, nil when it does not reach it.
-func (m *Memory) evaluate(cluster ClusterInfo) *Targeted {
+// evaluate returns what the bundle is for a cluster.
+func (m *Memory) evaluate(cluster *ClusterInfo) *evaluation {
 	key := cluster.Key()
 	known := m.clusters[key]
 	if known != nil && reflect.DeepEqual(known.values, cluster.TemplateValues) && maps.Equal(known.labels, cluster.Labels) && maps.Equal(known.annotations, cluster.Annotations) {
 		m.Cached++
-		return known.targeted(cluster)
+		return known
 	}
 	m.Evaluated++
 	known = &evaluation{labels: cluster.Labels, annotations: cluster.Annotations, values: cluster.TemplateValues}
@@ -126,18 +126,9 @@ func (m *Memory) evaluate(cluster ClusterInfo) *Targeted {
 	in := match.GroupsOf(cluster.matchable(), m.groups)
 	if known.match = m.matcher.Match(cluster.matchable(), in); known.match.Deploy {
 		known.partitions = m.matcher.Partitions(cluster.matchable(), in)
-		known.made = m.resolver.resolve(cluster, known.match)
+		known.wanted = m.resolver.resolve(cluster, known.match)
 	}
-	return known.targeted(cluster)
-}
-
-func (e *evaluation) targeted(cluster ClusterInfo) *Targeted {
-	if e.made == nil {
-		return nil
-	}
-	target := *e.made
-	target.Cluster, target.Match, target.Partitions = cluster, e.match, e.partitions
-	return &target
+	return known
 }
 
 // prune forgets clusters that are not there any more.
@@ -146,8 +137,8 @@ func (m *Memory) prune(clusters []ClusterInfo) {
 		return
 	}
 	there := make(map[string]bool, len(clusters))
-	for _, cluster := range clusters {
-		there[cluster.Key()] = true
+	for i := range clusters {
+		there[clusters[i].Key()] = true
 	}
 	maps.DeleteFunc(m.clusters, func(key string, _ *evaluation) bool { return !there[key] })
 }

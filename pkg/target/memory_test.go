@@ -3,7 +3,9 @@ package target
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -76,6 +78,34 @@ func TestPlanWithMemory(t *testing.T) {
 		s.Clusters, s.Memory = s.Clusters[:3], memory
 		if _, err := NewPlan(s); err != nil || len(memory.clusters) != 3 {
 			t.Errorf("%d clusters are remembered, %v", len(memory.clusters), err)
+		}
+	}
+}
+
+// What is remembered does not keep what a pass read: caches have newer ones by the next.
+func TestMemoryKeepsNoSnapshot(t *testing.T) {
+	for name, spec := range map[string]string{"templates": everywhere, "static": "targets: [{clusterSelector: {}}]"} {
+		memory := &Memory{}
+		plan := func() (*weak.Pointer[fleet.BundleDeployment], *weak.Pointer[ClusterInfo]) {
+			w := newWorld(t)
+			s := Snapshot{Bundle: bundleOf(t, spec), ManifestID: "s-1", Clusters: fleetOf(3)}
+			w.settle(s)
+			s.Current, s.Memory = w.current(), memory
+			for range 2 { // one that works everything out, and one that remembers it
+				if _, err := NewPlan(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			deployment, cluster := weak.Make(s.Current[0]), weak.Make(&s.Clusters[0])
+			return &deployment, &cluster
+		}
+		deployment, cluster := plan()
+		runtime.GC()
+		if deployment.Value() != nil || cluster.Value() != nil {
+			t.Errorf("%s: deployments or clusters of the last plan are kept", name)
+		}
+		if memory.Cached != 3 {
+			t.Errorf("%s: %d clusters are remembered", name, memory.Cached)
 		}
 	}
 }

@@ -79,15 +79,16 @@ func NewPlan(s Snapshot) (Plan, error) {
 		return Plan{}, err
 	}
 	plan := Plan{Warnings: warnings, Targets: len(targets)}
-	var placed []Targeted
+	placed := make([]*Targeted, 0, len(targets))
 	waiting, asked := map[string]bool{}, map[CheckID]bool{}
-	for _, target := range targets {
+	for i := range targets {
+		target := &targets[i]
 		if target.Cluster.DeploymentNamespace == "" {
 			waiting[target.Cluster.Key()] = true
 			plan.Waiting = append(plan.Waiting, target.Cluster.Key())
 			continue
 		}
-		plan.check(s, &target, current[target.Cluster.DeploymentNamespace], asked)
+		plan.check(s, target, current[target.Cluster.DeploymentNamespace], asked)
 		if target.Err != nil {
 			plan.Failed = append(plan.Failed, Failure{target.Cluster.Key(), target.Err})
 		}
@@ -107,7 +108,7 @@ func NewPlan(s Snapshot) (Plan, error) {
 		if queued(all[i], decision.Actions[i]) {
 			plan.Queued++
 		}
-		plan.add(s, target, decision.Actions[i], current[target.Cluster.DeploymentNamespace])
+		plan.add(&s, target, decision.Actions[i], current[target.Cluster.DeploymentNamespace])
 	}
 	plan.Missing += len(waiting)
 	plan.await(len(waiting))
@@ -115,10 +116,10 @@ func NewPlan(s Snapshot) (Plan, error) {
 	return plan, nil
 }
 
-func byNamespace(deployments []fleet.BundleDeployment) map[string]*fleet.BundleDeployment {
+func byNamespace(deployments []*fleet.BundleDeployment) map[string]*fleet.BundleDeployment {
 	current := make(map[string]*fleet.BundleDeployment, len(deployments))
-	for i := range deployments {
-		current[deployments[i].Namespace] = &deployments[i]
+	for _, deployment := range deployments {
+		current[deployment.Namespace] = deployment
 	}
 	return current
 }
@@ -146,7 +147,7 @@ func (p *Plan) take(decision rollout.Decision) {
 }
 
 // add plans one cluster.
-func (p *Plan) add(s Snapshot, target Targeted, action rollout.Action, current *fleet.BundleDeployment) {
+func (p *Plan) add(s *Snapshot, target *Targeted, action rollout.Action, current *fleet.BundleDeployment) {
 	switch {
 	case current == nil && !action.Create:
 		p.Missing++
@@ -170,7 +171,7 @@ func (p *Plan) add(s Snapshot, target Targeted, action rollout.Action, current *
 }
 
 // partitionStatus counts the states in each partition, as they are before the plan.
-func partitionStatus(decision rollout.Decision, targets []Targeted, current map[string]*fleet.BundleDeployment) []fleet.PartitionStatus {
+func partitionStatus(decision rollout.Decision, targets []*Targeted, current map[string]*fleet.BundleDeployment) []fleet.PartitionStatus {
 	list := make([]fleet.PartitionStatus, 0, len(decision.Partitions))
 	for _, part := range decision.Partitions {
 		entry := fleet.PartitionStatus{
@@ -191,17 +192,17 @@ func partitionStatus(decision rollout.Decision, targets []Targeted, current map[
 
 // orphans returns the deployments of clusters that the bundle does not reach. A cluster outside of its
 // schedule keeps what it has, and so does one whose namespace for deployments is not known at the moment.
-func (p *Plan) orphans(s Snapshot, targets []Targeted, waiting map[string]bool) []fleet.BundleDeployment {
+func (p *Plan) orphans(s Snapshot, targets []*Targeted, waiting map[string]bool) []*fleet.BundleDeployment {
 	kept, closed := make(map[string]bool, len(targets)), map[string]bool{}
 	for _, target := range targets {
 		kept[target.Cluster.DeploymentNamespace] = true
 	}
-	for _, cluster := range s.Clusters {
-		if cluster.OffSchedule && cluster.DeploymentNamespace != "" {
+	for i := range s.Clusters {
+		if cluster := &s.Clusters[i]; cluster.OffSchedule && cluster.DeploymentNamespace != "" {
 			closed[cluster.DeploymentNamespace] = true
 		}
 	}
-	var list []fleet.BundleDeployment
+	var list []*fleet.BundleDeployment
 	for _, bd := range s.Current {
 		cluster := bd.Labels[fleet.ClusterNamespaceLabel] + "/" + bd.Labels[fleet.ClusterLabel]
 		switch {
@@ -216,10 +217,10 @@ func (p *Plan) orphans(s Snapshot, targets []Targeted, waiting map[string]bool) 
 }
 
 // remove plans the deletion of those that are not being deleted yet.
-func (p *Plan) remove(list []fleet.BundleDeployment) {
-	for i := range list {
-		if list[i].DeletionTimestamp == nil {
-			p.Delete = append(p.Delete, Deployment{Object: list[i].DeepCopy(), Cluster: clusterOf(&list[i])})
+func (p *Plan) remove(list []*fleet.BundleDeployment) {
+	for _, deployment := range list {
+		if deployment.DeletionTimestamp == nil {
+			p.Delete = append(p.Delete, Deployment{Object: deployment.DeepCopy(), Cluster: clusterOf(deployment)})
 		}
 	}
 	slices.SortFunc(p.Delete, func(a, b Deployment) int { return cmp.Compare(a.Object.Namespace, b.Object.Namespace) })

@@ -31,10 +31,10 @@ func newWorld(t testing.TB) *world {
 	return &world{t: t, deployments: map[string]fleet.BundleDeployment{}, secrets: map[string]map[string][]byte{}}
 }
 
-func (w *world) current() []fleet.BundleDeployment {
-	var list []fleet.BundleDeployment
+func (w *world) current() []*fleet.BundleDeployment {
+	var list []*fleet.BundleDeployment
 	for _, bd := range w.deployments {
-		list = append(list, *bd.DeepCopy())
+		list = append(list, bd.DeepCopy())
 	}
 	return list
 }
@@ -566,7 +566,7 @@ func BenchmarkPlan(b *testing.B) {
 	for name, spec := range map[string]string{"templates": everywhere, "static": "{helm: {values: {a: {b: [1, 2]}}}, targets: [{clusterSelector: {}}]}"} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b)
-			s := Snapshot{Bundle: bundleOf(b, spec), ManifestID: "s-1", Clusters: fleetOf(1000)}
+			s := Snapshot{Bundle: bundleOf(b, spec), ManifestID: "s-1", Clusters: fleetOf(1000), Memory: &Memory{}}
 			w.settle(s)
 			s.Current = w.current()
 			b.ReportAllocs()

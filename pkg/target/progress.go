@@ -12,7 +12,7 @@ import (
 )
 
 // members describes the clusters to the rollout.
-func members(s Snapshot, targets []Targeted, current map[string]*fleet.BundleDeployment) []rollout.Member {
+func members(s Snapshot, targets []*Targeted, current map[string]*fleet.BundleDeployment) []rollout.Member {
 	list := make([]rollout.Member, len(targets))
 	for i, target := range targets {
 		member := rollout.Member{
@@ -30,7 +30,7 @@ func members(s Snapshot, targets []Targeted, current map[string]*fleet.BundleDep
 			member.Released = bd.Spec.DeploymentID == target.DeploymentID && target.Err == nil
 			member.Applied = member.Released && !member.Unavailable
 			if member.Released && timed(s.Bundle) {
-				member.SentAt = sentAt(bd, target.Cluster)
+				member.SentAt = sentAt(bd, target.Cluster.AvailableSince)
 			}
 			member.Failed = member.Released && failed(bd, member.SentAt)
 			if member.Applied {
@@ -48,14 +48,14 @@ func timed(bundle *fleet.Bundle) bool {
 	return strategy != nil && (strategy.MinSuccessTime != nil || strategy.ProgressDeadline != nil)
 }
 
-// sentAt returns when the agent was told what is wanted, or when it was heard from again after that; zero
+// sentAt returns when the agent was told what is wanted, or since when it is heard from again after that; zero
 // when it is not known.
-func sentAt(bd *fleet.BundleDeployment, cluster ClusterInfo) time.Time {
+func sentAt(bd *fleet.BundleDeployment, availableSince time.Time) time.Time {
 	told := timeOf(bd.Annotations[fleet.ReleasedAnnotation])
 	if told.IsZero() {
 		return told
 	}
-	return later(told, cluster.AvailableSince)
+	return later(told, availableSince)
 }
 
 // failed says that the agent could not apply what it was told. Agents that do not say what their report is

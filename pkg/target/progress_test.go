@@ -73,7 +73,7 @@ func TestDeadlinesStartWhenClustersAreBack(t *testing.T) {
 		cluster := &fleet.Cluster{}
 		cluster.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionAvailable, Status: test.available, LastTransitionTime: test.since}}
 		bd := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{fleet.ReleasedAnnotation: test.told}}}
-		if got := sentAt(bd, InfoOf(cluster)).Sub(noon); got != test.want {
+		if got := sentAt(bd, InfoOf(cluster).AvailableSince).Sub(noon); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}

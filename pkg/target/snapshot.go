@@ -38,8 +38,9 @@ type Snapshot struct {
 	Clusters []ClusterInfo
 	// Groups of the namespaces of the clusters.
 	Groups []fleet.ClusterGroup
-	// Current are all deployments of the bundle, by their labels.
-	Current []fleet.BundleDeployment
+	// Current are all deployments of the bundle, by their labels. They may be those that a cache holds: what is
+	// planned for them is in copies, which share with them what stays.
+	Current []*fleet.BundleDeployment
 
 	// Rules are those of the bundle's namespace.
 	Rules policy.Rules
@@ -123,16 +124,16 @@ func availableSince(cluster *fleet.Cluster) time.Time {
 }
 
 // Key returns "namespace/name".
-func (c ClusterInfo) Key() string { return c.Namespace + "/" + c.Name }
+func (c *ClusterInfo) Key() string { return c.Namespace + "/" + c.Name }
 
 // Labelled says that templates see any label of the cluster: what it runs depends on that, whatever its labels are.
-func (c ClusterInfo) Labelled() bool { return c.renderable().HasLabels() }
+func (c *ClusterInfo) Labelled() bool { return c.renderable().HasLabels() }
 
-func (c ClusterInfo) matchable() match.Cluster {
+func (c *ClusterInfo) matchable() match.Cluster {
 	return match.Cluster{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels}
 }
 
-func (c ClusterInfo) renderable() values.Cluster {
+func (c *ClusterInfo) renderable() values.Cluster {
 	return values.Cluster{
 		Namespace: c.Namespace, Name: c.Name,
 		Labels: c.Labels, Annotations: c.Annotations, TemplateValues: c.TemplateValues,
@@ -140,12 +141,15 @@ func (c ClusterInfo) renderable() values.Cluster {
 }
 
 // sorted returns the clusters in the order of rollouts: by name, then by namespace.
-func sorted(clusters []ClusterInfo) []ClusterInfo {
-	clusters = slices.Clone(clusters)
-	slices.SortFunc(clusters, func(a, b ClusterInfo) int {
+func sorted(clusters []ClusterInfo) []*ClusterInfo {
+	ordered := make([]*ClusterInfo, len(clusters))
+	for i := range clusters {
+		ordered[i] = &clusters[i]
+	}
+	slices.SortFunc(ordered, func(a, b *ClusterInfo) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
 	})
-	return clusters
+	return ordered
 }
 
 // Inline returns the bundle with the values of its Secret in place. A bundle without spec.valuesHash is

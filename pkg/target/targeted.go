@@ -7,6 +7,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/policy"
 	"github.com/fairlead-dev/fairlead/pkg/target/match"
 	"github.com/fairlead-dev/fairlead/pkg/target/options"
 	"github.com/fairlead-dev/fairlead/pkg/target/values"
@@ -17,21 +18,29 @@ const ReasonTemplate = "TemplateFailed"
 
 // Targeted is a cluster that a bundle reaches, with what it is to run.
 type Targeted struct {
-	Cluster ClusterInfo
+	Cluster *ClusterInfo
 	Match   match.Result
 	// Partitions are the indexes of the manual rollout partitions the cluster is in.
 	Partitions []int
+	// Wanted is never nil; it is empty where Err says why nothing could be made.
+	*Wanted
+	Err error
+
+	// held says that the deployment does not render, or was not rendered yet, and is not sent.
+	held bool
+}
+
+// Wanted is what a cluster is to run. Clusters that get the same share it, so that nobody may change it.
+type Wanted struct {
 	// Options with values in place.
 	Options fleet.BundleDeploymentOptions
 	// DeploymentID of the content with these options.
 	DeploymentID string
 	// Retyped are keys of values whose text was read as something other than text.
 	Retyped []string
-	// Err says why the options could not be made; then they are empty.
-	Err error
 
-	// held says that the deployment does not render, or was not rendered yet, and is not sent.
-	held bool
+	// err says why the options could not be made; then they are empty.
+	err error
 	// stripped are the options without values, and document the values as JSON; nil when there are none.
 	stripped fleet.BundleDeploymentOptions
 	document []byte
@@ -50,18 +59,23 @@ func Targets(s Snapshot) ([]Targeted, []error, error) {
 	}
 	targets := make([]Targeted, 0, len(s.Clusters))
 	for _, cluster := range sorted(s.Clusters) {
-		if target := memory.evaluate(cluster); target != nil {
-			targets = append(targets, *target)
+		if known := memory.evaluate(cluster); known.wanted != nil {
+			targets = append(targets, Targeted{
+				Cluster: cluster, Match: known.match, Partitions: known.partitions, Wanted: known.wanted, Err: known.wanted.err,
+			})
 		}
 	}
 	memory.prune(s.Clusters)
 	return targets, memory.warnings, nil
 }
 
-// resolver makes options. Merging is done once for all clusters with the same targets.
+// resolver makes options. Merging is done once for all clusters with the same targets. Of a snapshot it keeps what
+// it needs: the rest holds every cluster and deployment of a pass.
 type resolver struct {
-	snapshot Snapshot
-	resolved map[string]*resolved
+	bundle     *fleet.Bundle
+	manifestID string
+	rules      policy.Rules
+	resolved   map[string]*resolved
 }
 
 type resolved struct {
@@ -71,44 +85,40 @@ type resolved struct {
 	denied error
 	// static is what all clusters with labels (true) or without (false) get, where no value depends on
 	// more of the cluster than that.
-	static map[bool]*Targeted
+	static map[bool]*Wanted
 }
 
 // resolve makes the options for a cluster. Parts of them, or all, are shared between clusters.
-func (r *resolver) resolve(cluster ClusterInfo, result match.Result) *Targeted {
-	shared := r.merge(result.Options(r.snapshot.Bundle.Spec.TargetCustomizationMode))
+func (r *resolver) resolve(cluster *ClusterInfo, result match.Result) *Wanted {
+	shared := r.merge(result.Options(r.bundle.Spec.TargetCustomizationMode))
 	if shared.denied != nil {
-		return &Targeted{Cluster: cluster, Err: shared.denied}
+		return &Wanted{err: shared.denied}
 	}
 	if shared.static == nil {
-		made := &Targeted{Cluster: cluster}
-		r.render(made, shared)
-		return made
+		return r.render(cluster, shared)
 	}
 	labelled := cluster.Labelled()
 	made := shared.static[labelled]
 	if made == nil {
-		made = &Targeted{Cluster: cluster}
-		r.render(made, shared)
+		made = r.render(cluster, shared)
 		shared.static[labelled] = made
 	}
 	return made
 }
 
-// render makes the options for the target's own cluster.
-func (r *resolver) render(target *Targeted, shared *resolved) {
-	rendered, err := shared.template.Render(target.Cluster.renderable())
+// render makes the options for a cluster.
+func (r *resolver) render(cluster *ClusterInfo, shared *resolved) *Wanted {
+	rendered, err := shared.template.Render(cluster.renderable())
 	if err != nil {
-		target.Err = fault.Wrap(fault.Stalled, ReasonTemplate, err)
-		return
+		return &Wanted{err: fault.Wrap(fault.Stalled, ReasonTemplate, err)}
 	}
-	target.Options = shared.options
-	target.Options.Helm = rendered.Helm
-	target.Retyped = rendered.Retyped
-	if target.DeploymentID, target.Err = content.DeploymentID(r.snapshot.ManifestID, target.Options); target.Err != nil {
-		return
+	made := &Wanted{Options: shared.options, Retyped: rendered.Retyped}
+	made.Options.Helm = rendered.Helm
+	if made.DeploymentID, made.err = content.DeploymentID(r.manifestID, made.Options); made.err != nil {
+		return made
 	}
-	target.stripped, target.document, target.Err = strip(target.Options)
+	made.stripped, made.document, made.err = strip(made.Options)
+	return made
 }
 
 // strip takes the values out of options and returns them as JSON; nil when there are none.
@@ -135,16 +145,16 @@ func (r *resolver) merge(indexes []int) *resolved {
 	if known := r.resolved[key]; known != nil {
 		return known
 	}
-	spec := &r.snapshot.Bundle.Spec
+	spec := &r.bundle.Spec
 	layers := make([]fleet.BundleDeploymentOptions, 0, len(indexes))
 	for _, index := range indexes {
 		layers = append(layers, spec.Targets[index].BundleDeploymentOptions)
 	}
 	merged := options.Resolve(spec.BundleDeploymentOptions, layers...)
-	merged = r.snapshot.Rules.Apply(merged)
-	made := &resolved{options: merged, template: values.Compile(merged.Helm), denied: r.snapshot.Rules.Deployment(&merged)}
+	merged = r.rules.Apply(merged)
+	made := &resolved{options: merged, template: values.Compile(merged.Helm), denied: r.rules.Deployment(&merged)}
 	if made.template.Static() {
-		made.static = map[bool]*Targeted{}
+		made.static = map[bool]*Wanted{}
 	}
 	r.resolved[key] = made
 	return made

@@ -164,7 +164,7 @@ func (r *replay) check(writes []string) {
 		}
 		// A cluster that is busy with an earlier version, or is late, may be overtaken.
 		version, _, _ := strings.Cut(bd.Spec.DeploymentID, ":")
-		late := strategy.ProgressDeadline != nil && !r.now.Before(sentAt(&bd, cluster).Add(strategy.ProgressDeadline.Duration))
+		late := strategy.ProgressDeadline != nil && !r.now.Before(sentAt(&bd, cluster.AvailableSince).Add(strategy.ProgressDeadline.Duration))
 		if status.Of(&bd) == fleet.WaitApplied && version == r.s.ManifestID && !late {
 			flying++
 		}

@@ -60,11 +60,11 @@ func (a *accesses) giver(bundle types.NamespacedName) *giver {
 }
 
 // giveAll brings the copies of deployments that are there already up to date.
-func (g *giver) giveAll(ctx context.Context, deployments []fleet.BundleDeployment) error {
+func (g *giver) giveAll(ctx context.Context, deployments []*fleet.BundleDeployment) error {
 	var problems []error
-	for i := range deployments {
-		if deployments[i].DeletionTimestamp.IsZero() {
-			problems = append(problems, g.give(ctx, &deployments[i]))
+	for _, deployment := range deployments {
+		if deployment.DeletionTimestamp.IsZero() {
+			problems = append(problems, g.give(ctx, deployment))
 		}
 	}
 	return join(problems...)

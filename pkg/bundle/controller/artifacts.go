@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cached"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
@@ -40,10 +41,12 @@ const (
 type artifacts struct {
 	client client.Client
 	cached client.Reader
-	caches *confirm.Informers
-	keeper *store.Keeper
-	events events.EventRecorder
-	now    func() time.Time
+	// deployments are those that the cache shows.
+	deployments *cached.Objects[*fleet.BundleDeployment]
+	caches      *confirm.Informers
+	keeper      *store.Keeper
+	events      events.EventRecorder
+	now         func() time.Time
 
 	mutex sync.Mutex
 	lost  map[types.NamespacedName]bool
@@ -171,13 +174,12 @@ func (a *artifacts) fate(ctx context.Context, current *corev1.Secret) (store.Fat
 
 // used says that a bundle or deployment needs a Secret.
 func (a *artifacts) used(ctx context.Context, secret client.Object) (bool, error) {
-	var deployments fleet.BundleDeploymentList
-	if err := a.client.List(ctx, &deployments, client.MatchingFields{contentIndex: secret.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	deployments, err := a.deployments.By(ctx, contentIndex, secret.GetName())
+	if err != nil {
 		return true, fmt.Errorf("list users of Secret %s: %w", secret.GetName(), err)
 	}
 	isCopy := secret.GetLabels()[fleet.BundleNamespaceLabel] != ""
-	for i := range deployments.Items {
-		deployment := &deployments.Items[i]
+	for _, deployment := range deployments {
 		of := deployment.Labels[fleet.BundleNamespaceLabel]
 		if isCopy {
 			of = deployment.Namespace
@@ -190,7 +192,7 @@ func (a *artifacts) used(ctx context.Context, secret client.Object) (bool, error
 		return false, nil
 	}
 	var bundles fleet.BundleList
-	err := a.client.List(ctx, &bundles, client.InNamespace(secret.GetNamespace()), client.MatchingFields{contentsIndex: secret.GetName()}, client.UnsafeDisableDeepCopy)
+	err = a.client.List(ctx, &bundles, client.InNamespace(secret.GetNamespace()), client.MatchingFields{contentsIndex: secret.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return true, fmt.Errorf("list users of Secret %s: %w", secret.GetName(), err)
 	}

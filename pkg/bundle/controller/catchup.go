@@ -49,12 +49,11 @@ func (r *Reconciler) catchUp(ctx context.Context, mine func(namespace, name stri
 	if err != nil {
 		return err
 	}
-	var cached fleet.BundleDeploymentList
-	if err := r.Client.List(ctx, &cached, client.UnsafeDisableDeepCopy); err != nil {
+	shown, err := r.cached.deployments.All(ctx)
+	if err != nil {
 		return fmt.Errorf("list deployments: %w", err)
 	}
-	for i := range cached.Items {
-		item := &cached.Items[i]
+	for _, item := range shown {
 		key := types.NamespacedName{Namespace: item.Labels[fleet.BundleNamespaceLabel], Name: item.Labels[fleet.BundleLabel]}
 		if mine(key.Namespace, key.Name) && !there[pair{key, item.Namespace}] {
 			r.writes.removed(key, item.Namespace, now)

@@ -97,8 +97,8 @@ func (c *contents) restore(ctx context.Context, id string) error {
 		return err
 	}
 	asked := map[types.NamespacedName]bool{}
-	for i := range users {
-		key := types.NamespacedName{Namespace: users[i].Labels[fleet.BundleNamespaceLabel], Name: users[i].Labels[fleet.BundleLabel]}
+	for _, user := range users {
+		key := types.NamespacedName{Namespace: user.Labels[fleet.BundleNamespaceLabel], Name: user.Labels[fleet.BundleLabel]}
 		if asked[key] {
 			continue
 		}
@@ -116,7 +116,7 @@ func (c *contents) restore(ctx context.Context, id string) error {
 
 // used says that a deployment or a bundle refers to a Content.
 func (c *contents) used(ctx context.Context, id string) (bool, error) {
-	users, err := c.users(ctx, id, client.Limit(1))
+	users, err := c.users(ctx, id)
 	if err != nil || len(users) > 0 {
 		return true, err
 	}
@@ -129,13 +129,12 @@ func (c *contents) used(ctx context.Context, id string) (bool, error) {
 }
 
 // users lists deployments that refer to a Content.
-func (c *contents) users(ctx context.Context, id string, options ...client.ListOption) ([]fleet.BundleDeployment, error) {
-	var users fleet.BundleDeploymentList
-	options = append(options, client.MatchingFields{contentIndex: id}, client.UnsafeDisableDeepCopy)
-	if err := c.client.List(ctx, &users, options...); err != nil {
+func (c *contents) users(ctx context.Context, id string) ([]*fleet.BundleDeployment, error) {
+	users, err := c.deployments.By(ctx, contentIndex, id)
+	if err != nil {
 		return nil, fmt.Errorf("list users of content %s: %w", id, err)
 	}
-	return users.Items, nil
+	return users, nil
 }
 
 // remove deletes a Content that nobody needed for a while, or returns how long to wait for that. It asks the
@@ -177,11 +176,11 @@ func (c *contents) merges(ctx context.Context) (bool, error) {
 			return true, nil
 		}
 	}
-	var deployments fleet.BundleDeploymentList
-	if err := c.client.List(ctx, &deployments, client.UnsafeDisableDeepCopy); err != nil {
+	deployments, err := c.deployments.All(ctx)
+	if err != nil {
 		return true, fmt.Errorf("list deployments: %w", err)
 	}
-	return anyMerged(deployments.Items), nil
+	return anyMerged(deployments), nil
 }
 
 // drop deletes a Content, the head before its chunks. Whoever relied on it since it was looked at has changed

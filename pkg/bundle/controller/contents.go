@@ -19,18 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cached"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
-// Indexes of who refers to a Content: BundleDeployments now or staged, and Bundles that do not hold their
-// files.
-const (
-	contentIndex  = "content"
-	contentsIndex = "contents"
-)
+// contentsIndex finds the Bundles that do not hold their files by the Content or the Secret that leads to them.
+const contentsIndex = "contents"
 
 // contents stores the files of bundles that hold them. What nobody refers to is collected (collector.go).
 type contents struct {
@@ -39,8 +36,10 @@ type contents struct {
 	cached client.Reader
 	reader client.Reader
 	store  store.Store
-	caches *confirm.Informers
-	now    func() time.Time
+	// deployments are those that the cache shows.
+	deployments *cached.Objects[*fleet.BundleDeployment]
+	caches      *confirm.Informers
+	now         func() time.Time
 	// unusedFor is how long what nobody refers to is kept.
 	unusedFor time.Duration
 
@@ -51,9 +50,9 @@ type contents struct {
 	needed map[string]time.Time
 }
 
-func newContents(writer client.Client, cached, reader client.Reader, caches *confirm.Informers, now func() time.Time) *contents {
+func newContents(writer client.Client, metadata, reader client.Reader, deployments *cached.Objects[*fleet.BundleDeployment], caches *confirm.Informers, now func() time.Time) *contents {
 	return &contents{
-		client: writer, cached: cached, reader: reader, caches: caches, now: now, unusedFor: unusedFor,
+		client: writer, cached: metadata, reader: reader, deployments: deployments, caches: caches, now: now, unusedFor: unusedFor,
 		store: store.Store{Client: writer, Now: now}, needed: map[string]time.Time{},
 	}
 }
@@ -221,10 +220,13 @@ func lostContents(referred func(client.Object) []string) handler.EventHandler {
 
 // contentOf lists the contents a BundleDeployment refers to.
 func contentOf(object client.Object) []string {
-	deployment, ok := object.(*fleet.BundleDeployment)
-	if !ok {
-		return nil
+	if deployment, ok := object.(*fleet.BundleDeployment); ok {
+		return contentOfDeployment(deployment)
 	}
+	return nil
+}
+
+func contentOfDeployment(deployment *fleet.BundleDeployment) []string {
 	now, _, _ := strings.Cut(deployment.Spec.DeploymentID, ":")
 	staged, _, _ := strings.Cut(deployment.Spec.StagedDeploymentID, ":")
 	switch {

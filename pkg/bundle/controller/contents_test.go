@@ -7,7 +7,7 @@ import (
 
 func TestContentsRememberWhatIsNeeded(t *testing.T) {
 	now := start
-	kept := newContents(nil, nil, nil, nil, func() time.Time { return now })
+	kept := newContents(nil, nil, nil, nil, nil, func() time.Time { return now })
 	if kept.touch("s-a", false) || !kept.lastNeeded("s-a").IsZero() {
 		t.Error("a Content that nobody saw counts as known")
 	}

@@ -30,8 +30,8 @@ func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot
 		}
 	}
 	current := make(map[string]*fleet.BundleDeployment, len(snapshot.Current))
-	for i := range snapshot.Current {
-		current[snapshot.Current[i].Namespace] = &snapshot.Current[i]
+	for _, deployment := range snapshot.Current {
+		current[deployment.Namespace] = deployment
 	}
 	key := client.ObjectKeyFromObject(bundle)
 	pass := &pass{

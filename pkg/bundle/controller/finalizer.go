@@ -11,10 +11,9 @@ import (
 
 // releaseDeleted lets deployments go that somebody else has deleted: once the agent reports that nothing is
 // installed any more, or at once when their bundle goes too.
-func (r *Reconciler) releaseDeleted(ctx context.Context, bundle *fleet.Bundle, current []fleet.BundleDeployment) error {
+func (r *Reconciler) releaseDeleted(ctx context.Context, bundle *fleet.Bundle, current []*fleet.BundleDeployment) error {
 	var problems []error
-	for i := range current {
-		deployment := &current[i]
+	for _, deployment := range current {
 		if deployment.DeletionTimestamp != nil && (bundle.DeletionTimestamp != nil || deployment.Status.AppliedDeploymentID == "") {
 			problems = append(problems, r.Deployments.Release(ctx, deployment))
 		}

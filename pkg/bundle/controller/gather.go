@@ -22,9 +22,6 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
-// bundleIndex finds the BundleDeployments of a Bundle by "namespace/name".
-const bundleIndex = "bundle"
-
 // gather freezes everything a plan depends on.
 func (r *Reconciler) gather(ctx context.Context, bundle *fleet.Bundle) (target.Snapshot, error) {
 	summary, ok := content.SummaryOf(bundle)
@@ -74,20 +71,19 @@ func retargeted(bundle *fleet.Bundle) bool {
 }
 
 // deployments returns those of a bundle, once the cache shows what the last pass wrote.
-func (r *Reconciler) deployments(ctx context.Context, bundle *fleet.Bundle) ([]fleet.BundleDeployment, error) {
+func (r *Reconciler) deployments(ctx context.Context, bundle *fleet.Bundle) ([]*fleet.BundleDeployment, error) {
 	key := client.ObjectKeyFromObject(bundle)
 	if r.behind(ctx, key) {
 		return nil, errBehind
 	}
-	var list fleet.BundleDeploymentList
-	err := r.Client.List(ctx, &list, client.MatchingFields{bundleIndex: key.String()}, client.UnsafeDisableDeepCopy)
+	list, err := r.cached.ofBundle(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("list deployments of bundle %s: %w", key, err)
 	}
-	if !r.writes.visible(key, list.Items, r.Now()) {
+	if !r.writes.visible(key, list, r.Now()) {
 		return nil, errBehind
 	}
-	return list.Items, nil
+	return list, nil
 }
 
 // behind says that the cache does not show the newest write of the last pass. It asks for that one alone,
@@ -121,15 +117,16 @@ func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName) bool 
 var errBehind = fault.New(fault.Waiting, "CacheBehind", "the last changes are being written")
 
 func (r *Reconciler) addNamespace(ctx context.Context, snapshot *target.Snapshot, namespace string) error {
-	var clusters fleet.ClusterList
-	if err := r.Client.List(ctx, &clusters, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	clusters, err := r.cached.clusters.In(ctx, namespace)
+	if err != nil {
 		return fmt.Errorf("list clusters in %s: %w", namespace, err)
 	}
-	for i := range clusters.Items {
-		if clusters.Items[i].DeletionTimestamp.IsZero() {
-			info := target.InfoOf(&clusters.Items[i])
+	snapshot.Clusters = slices.Grow(snapshot.Clusters, len(clusters))
+	for _, member := range clusters {
+		if member.DeletionTimestamp.IsZero() {
+			info := target.InfoOf(member)
 			// Upstream's agents may write the status: deployments go nowhere but into the cluster's own namespace.
-			info.DeploymentNamespace = cluster.ReadyNamespace(&clusters.Items[i])
+			info.DeploymentNamespace = cluster.ReadyNamespace(member)
 			snapshot.Clusters = append(snapshot.Clusters, info)
 		}
 	}

@@ -21,7 +21,7 @@ type hubWorld struct {
 	bundle      *fleet.Bundle
 	clusters    map[string]*fleet.Cluster
 	groups      []fleet.ClusterGroup
-	deployments map[string]fleet.BundleDeployment
+	deployments map[string]*fleet.BundleDeployment
 }
 
 const (
@@ -30,7 +30,7 @@ const (
 )
 
 func newHubWorld(random *rand.Rand) *hubWorld {
-	w := &hubWorld{Rand: random, clusters: map[string]*fleet.Cluster{}, deployments: map[string]fleet.BundleDeployment{}}
+	w := &hubWorld{Rand: random, clusters: map[string]*fleet.Cluster{}, deployments: map[string]*fleet.BundleDeployment{}}
 	for i := range worldGroups {
 		group := fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: fmt.Sprint("g", i), Labels: w.labels(), Generation: 1}}
 		group.Spec.Selector = w.selector()
@@ -185,7 +185,7 @@ func (w *hubWorld) settle(t *testing.T, known *interest, metrics *Metrics) targe
 			for _, deployment := range list {
 				object := deployment.Object.DeepCopy()
 				object.Status.AppliedDeploymentID, object.Status.Ready, object.Status.NonModified = object.Spec.DeploymentID, true, true
-				w.deployments[object.Namespace] = *object
+				w.deployments[object.Namespace] = object
 			}
 		}
 		for _, deployment := range plan.Delete {

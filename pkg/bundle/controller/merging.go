@@ -21,7 +21,7 @@ type merging struct {
 	protocols map[string]int
 }
 
-func newMerging(bundle *fleet.Bundle, clusters []target.ClusterInfo, current []fleet.BundleDeployment) merging {
+func newMerging(bundle *fleet.Bundle, clusters []target.ClusterInfo, current []*fleet.BundleDeployment) merging {
 	place, ok, _ := merge.PlaceOf(bundle)
 	if !ok && !anyMerged(current) {
 		return merging{}
@@ -59,7 +59,7 @@ func isMerged(deployment *fleet.BundleDeployment) bool {
 }
 
 // moves returns the deployments that stay as they are, but not where they are.
-func (m merging) moves(current []fleet.BundleDeployment, plan target.Plan) []*fleet.BundleDeployment {
+func (m merging) moves(current []*fleet.BundleDeployment, plan target.Plan) []*fleet.BundleDeployment {
 	if !m.needed {
 		return nil
 	}
@@ -70,8 +70,7 @@ func (m merging) moves(current []fleet.BundleDeployment, plan target.Plan) []*fl
 		}
 	}
 	var moves []*fleet.BundleDeployment
-	for i := range current {
-		deployment := &current[i]
+	for _, deployment := range current {
 		_, known := m.protocols[deployment.Namespace]
 		if !known || busy[deployment.Namespace] || deployment.DeletionTimestamp != nil {
 			continue
@@ -83,9 +82,9 @@ func (m merging) moves(current []fleet.BundleDeployment, plan target.Plan) []*fl
 	return moves
 }
 
-func anyMerged(deployments []fleet.BundleDeployment) bool {
-	for i := range deployments {
-		if carriers := merge.Carriers(&deployments[i]); len(carriers) > 1 || carriers[0].IsMerged() {
+func anyMerged(deployments []*fleet.BundleDeployment) bool {
+	for _, deployment := range deployments {
+		if carriers := merge.Carriers(deployment); len(carriers) > 1 || carriers[0].IsMerged() {
 			return true
 		}
 	}
@@ -114,8 +113,7 @@ func mergedOf(bundle *fleet.Bundle, pass outcome) *status.Merged {
 	if merged.Reason = reason; !ok {
 		return merged
 	}
-	for i := range pass.current {
-		deployment := &pass.current[i]
+	for _, deployment := range pass.current {
 		name := deployment.Labels[fleet.ClusterNamespaceLabel] + "/" + deployment.Labels[fleet.ClusterLabel]
 		switch {
 		case isMerged(deployment):

@@ -74,14 +74,14 @@ func problemsOf(plan target.Plan) []string {
 }
 
 // heldOf lists the clusters that are kept from what is wanted, with the state of what they run.
-func heldOf(plan target.Plan, current []fleet.BundleDeployment) []status.Held {
+func heldOf(plan target.Plan, current []*fleet.BundleDeployment) []status.Held {
 	if len(plan.Failed) == 0 {
 		return nil
 	}
 	states := make(map[string]fleet.BundleState, len(current))
-	for i := range current {
-		labels := current[i].Labels
-		states[labels[fleet.ClusterNamespaceLabel]+"/"+labels[fleet.ClusterLabel]] = status.Of(&current[i])
+	for _, deployment := range current {
+		labels := deployment.Labels
+		states[labels[fleet.ClusterNamespaceLabel]+"/"+labels[fleet.ClusterLabel]] = status.Of(deployment)
 	}
 	held := make([]status.Held, 0, len(plan.Failed))
 	for _, failure := range plan.Failed {

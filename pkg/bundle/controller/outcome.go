@@ -16,7 +16,7 @@ type outcome struct {
 	plan    target.Plan
 	planned bool
 	// current are the deployments the pass was planned on.
-	current []fleet.BundleDeployment
+	current []*fleet.BundleDeployment
 	// merging is where they belong.
 	merging merging
 	// reference is where the files are in a registry.

@@ -37,7 +37,7 @@ type Rollups interface {
 	// Writing says that deployments of Clusters are about to be written.
 	Writing(clusters ...status.Ref) *feed.Writing
 	// Covers says that the given deployments, or newer versions of them, are counted.
-	Covers(deployments []fleet.BundleDeployment) bool
+	Covers(deployments []*fleet.BundleDeployment) bool
 }
 
 // Reconciler makes the BundleDeployments of Bundles. All fields but the private ones must be set.
@@ -67,6 +67,7 @@ type Reconciler struct {
 
 	// slots bound the requests that are under way for all bundles.
 	slots     chan struct{}
+	cached    caches
 	contents  *contents
 	accesses  *accesses
 	validator *validation.Validator

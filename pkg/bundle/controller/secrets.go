@@ -138,10 +138,9 @@ func waitsForValues(deployment *fleet.BundleDeployment) bool {
 // missingValues returns the deployments ("namespace/name") whose values are gone or another version's. What
 // the cache does not show, or an agent complains about, is asked from the API server: it may have been
 // written a moment ago.
-func (r *Reconciler) missingValues(ctx context.Context, deployments []fleet.BundleDeployment) (map[string]bool, error) {
+func (r *Reconciler) missingValues(ctx context.Context, deployments []*fleet.BundleDeployment) (map[string]bool, error) {
 	missing := map[string]bool{}
-	for i := range deployments {
-		deployment := &deployments[i]
+	for _, deployment := range deployments {
 		if !needsValues(deployment) {
 			continue
 		}

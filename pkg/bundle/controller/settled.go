@@ -110,7 +110,7 @@ func (s *settled) showsOwn(key types.NamespacedName, version string) bool {
 }
 
 // visible says that the deployments show everything that was written; then it is forgotten.
-func (s *settled) visible(key types.NamespacedName, deployments []fleet.BundleDeployment, now time.Time) bool {
+func (s *settled) visible(key types.NamespacedName, deployments []*fleet.BundleDeployment, now time.Time) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	entry := s.bundles[key]
@@ -133,13 +133,12 @@ func (s *settled) forget(key types.NamespacedName) {
 	delete(s.bundles, key)
 }
 
-func (w *written) shownBy(deployments []fleet.BundleDeployment) bool {
+func (w *written) shownBy(deployments []*fleet.BundleDeployment) bool {
 	if len(w.versions)+len(w.deleted) == 0 {
 		return true
 	}
 	shown := 0
-	for i := range deployments {
-		deployment := &deployments[i]
+	for _, deployment := range deployments {
 		version, ours := w.versions[deployment.Namespace]
 		switch {
 		case w.deleted[deployment.Namespace] && deployment.DeletionTimestamp.IsZero():

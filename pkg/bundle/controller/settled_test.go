@@ -23,17 +23,17 @@ var (
 	shop  = types.NamespacedName{Namespace: "ws", Name: "shop"}
 )
 
-func deploymentIn(namespace, version string) fleet.BundleDeployment {
-	return fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop", ResourceVersion: version}}
+func deploymentIn(namespace, version string) *fleet.BundleDeployment {
+	return &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop", ResourceVersion: version}}
 }
 
-func leaving(deployment fleet.BundleDeployment) fleet.BundleDeployment {
+func leaving(deployment *fleet.BundleDeployment) *fleet.BundleDeployment {
 	deployment.DeletionTimestamp = &metav1.Time{Time: start}
 	return deployment
 }
 
 func TestVisible(t *testing.T) {
-	type list = []fleet.BundleDeployment
+	type list = []*fleet.BundleDeployment
 	wrote := func(s *settled) { s.wrote(shop, "a", "10", start) }
 	for name, test := range map[string]struct {
 		writes func(*settled)
@@ -94,9 +94,9 @@ func TestVisibleAtTheLastWrite(t *testing.T) {
 			last[e.namespace] = e.version
 			events = append(events, e)
 		}
-		var shown []fleet.BundleDeployment
+		var shown []*fleet.BundleDeployment
 		for i, e := range events {
-			shown = slices.DeleteFunc(shown, func(d fleet.BundleDeployment) bool { return d.Namespace == e.namespace })
+			shown = slices.DeleteFunc(shown, func(d *fleet.BundleDeployment) bool { return d.Namespace == e.namespace })
 			if !e.deleted {
 				shown = append(shown, deploymentIn(e.namespace, fmt.Sprint(e.version)))
 			}
@@ -157,7 +157,7 @@ func TestLastWrite(t *testing.T) {
 	writes.removed(shop, "b", start)
 	expect("deleted", "", "")
 	writes.wrote(shop, "d", "50", start)
-	if !writes.visible(shop, []fleet.BundleDeployment{deploymentIn("c", "20"), deploymentIn("d", "50")}, start) {
+	if !writes.visible(shop, []*fleet.BundleDeployment{deploymentIn("c", "20"), deploymentIn("d", "50")}, start) {
 		t.Error("what is shown is not visible")
 	}
 	expect("all shown", "", "")
@@ -186,7 +186,7 @@ func TestACacheThatStaysBehind(t *testing.T) {
 				object.Name, object.Labels = "of-the-repository", map[string]string{fleet.MergedLabel: "true"}
 				object.Spec.Parts = map[string]fleet.DeploymentPart{"shop": {}}
 			}
-			build = build.WithObjects(&object)
+			build = build.WithObjects(object)
 		}
 		return build.Build()
 	}

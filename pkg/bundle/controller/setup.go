@@ -30,7 +30,11 @@ const nameIndex = "name"
 // Bundle's deployments arrive through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
 	r.slots = make(chan struct{}, allWriters)
-	r.contents = newContents(r.Client, mgr.GetCache(), r.Reader, r.Caches, r.Now)
+	var err error
+	if r.cached, err = newCaches(mgr.GetCache()); err != nil {
+		return err
+	}
+	r.contents = newContents(r.Client, mgr.GetCache(), r.Reader, r.cached.deployments, r.Caches, r.Now)
 	r.validator = validation.New(validation.Options{
 		Files: r.files, Render: r.Render,
 		Count: r.Metrics.rendered, Now: r.Now, Log: mgr.GetLogger().WithName("validation"),
@@ -96,7 +100,7 @@ func (r *Reconciler) registerArtifacts(mgr ctrl.Manager, secrets cache.Cache) er
 	}
 	r.accesses = &accesses{client: r.Client, reader: r.Reader, cached: secrets}
 	collector := &artifacts{
-		client: r.Client, cached: secrets, caches: r.Caches, keeper: r.Keeper, events: r.Events, now: r.Now, lost: map[types.NamespacedName]bool{},
+		client: r.Client, cached: secrets, deployments: r.cached.deployments, caches: r.Caches, keeper: r.Keeper, events: r.Events, now: r.Now, lost: map[types.NamespacedName]bool{},
 	}
 	return collector.register(mgr, r.Shards, source.Kind(secrets, secretMetadata(), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
 }
@@ -108,20 +112,10 @@ func comesOrGoes() predicate.Predicate {
 
 func index(mgr ctrl.Manager) error {
 	indexer := mgr.GetFieldIndexer()
-	err := indexer.IndexField(context.Background(), &fleet.BundleDeployment{}, bundleIndex, func(object client.Object) []string {
-		labels := object.GetLabels()
-		return []string{labels[fleet.BundleNamespaceLabel] + "/" + labels[fleet.BundleLabel]}
-	})
-	if err != nil {
-		return fmt.Errorf("index deployments by bundle: %w", err)
-	}
-	if err := indexer.IndexField(context.Background(), &fleet.BundleDeployment{}, contentIndex, contentOf); err != nil {
-		return fmt.Errorf("index deployments by content: %w", err)
-	}
 	if err := indexer.IndexField(context.Background(), &fleet.Bundle{}, contentsIndex, contentsOf); err != nil {
 		return fmt.Errorf("index bundles by contents: %w", err)
 	}
-	err = indexer.IndexField(context.Background(), &fleet.Bundle{}, nameIndex, func(object client.Object) []string {
+	err := indexer.IndexField(context.Background(), &fleet.Bundle{}, nameIndex, func(object client.Object) []string {
 		return []string{object.GetName()}
 	})
 	if err != nil {

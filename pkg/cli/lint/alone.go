@@ -34,7 +34,9 @@ func alone(ctx context.Context, bundles []bundle.Bundle, renderer *project.Rende
 			}
 			merged.Helm = rendered.Helm
 			// The id tells the variants apart; nothing is deployed by it.
-			pair := project.Pair{Bundle: made, Targeted: target.Targeted{Options: merged, DeploymentID: fmt.Sprintf("lint:%d", i)}}
+			pair := project.Pair{Bundle: made, Targeted: target.Targeted{
+				Wanted: &target.Wanted{Options: merged, DeploymentID: fmt.Sprintf("lint:%d", i)},
+			}}
 			if _, err := renderer.Objects(ctx, pair); err != nil {
 				finding.Rule, finding.Message = "render", err.Error()
 				findings = append(findings, finding.within(made))

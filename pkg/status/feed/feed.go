@@ -281,11 +281,11 @@ func (f *Feed) Bundle(namespace, name string) (rollup status.Rollup, ok bool) {
 
 // Covers says that the given deployments, or newer versions of their specs, are counted. A controller that
 // reads deployments elsewhere asks before it tells numbers that would be older than what it read.
-func (f *Feed) Covers(deployments []fleet.BundleDeployment) bool {
+func (f *Feed) Covers(deployments []*fleet.BundleDeployment) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	for i := range deployments {
-		if counted, ok := f.generations[keyOf(&deployments[i])]; !ok || counted < deployments[i].Generation {
+	for _, deployment := range deployments {
+		if counted, ok := f.generations[keyOf(deployment)]; !ok || counted < deployment.Generation {
 			return false
 		}
 	}

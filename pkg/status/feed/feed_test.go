@@ -131,14 +131,14 @@ func TestCovers(t *testing.T) {
 	f := newFeed()
 	f.changed(deployment(1, 1, 5, true))
 	for name, test := range map[string]struct {
-		asked []fleet.BundleDeployment
+		asked []*fleet.BundleDeployment
 		want  bool
 	}{
 		"none":    {nil, true},
-		"counted": {[]fleet.BundleDeployment{*deployment(1, 1, 5, false)}, true},
-		"older":   {[]fleet.BundleDeployment{*deployment(1, 1, 4, true)}, true},
-		"newer":   {[]fleet.BundleDeployment{*deployment(1, 1, 6, true)}, false},
-		"unknown": {[]fleet.BundleDeployment{*deployment(1, 1, 5, true), *deployment(2, 1, 1, true)}, false},
+		"counted": {[]*fleet.BundleDeployment{deployment(1, 1, 5, false)}, true},
+		"older":   {[]*fleet.BundleDeployment{deployment(1, 1, 4, true)}, true},
+		"newer":   {[]*fleet.BundleDeployment{deployment(1, 1, 6, true)}, false},
+		"unknown": {[]*fleet.BundleDeployment{deployment(1, 1, 5, true), deployment(2, 1, 1, true)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := f.Covers(test.asked); got != test.want {
@@ -147,7 +147,7 @@ func TestCovers(t *testing.T) {
 		})
 	}
 	f.deleted(deployment(1, 1, 5, true))
-	if f.Covers([]fleet.BundleDeployment{*deployment(1, 1, 5, true)}) {
+	if f.Covers([]*fleet.BundleDeployment{deployment(1, 1, 5, true)}) {
 		t.Error("a deployment that is gone is counted")
 	}
 }

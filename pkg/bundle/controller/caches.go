@@ -1,0 +1,42 @@
+package controller
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cached"
+)
+
+// Indexes of BundleDeployments: by their Bundle, and by the contents they refer to, now or staged.
+const (
+	bundleIndex  = "bundle"
+	contentIndex = "content"
+)
+
+// caches are what a pass reads whole lists of. Nothing in them may be changed.
+type caches struct {
+	deployments *cached.Objects[*fleet.BundleDeployment]
+	clusters    *cached.Objects[*fleet.Cluster]
+}
+
+func newCaches(from cache.Informers) (caches, error) {
+	deployments, err := cached.New(context.Background(), from, &fleet.BundleDeployment{}, map[string]cached.Index[*fleet.BundleDeployment]{
+		bundleIndex: func(deployment *fleet.BundleDeployment) []string {
+			return []string{deployment.Labels[fleet.BundleNamespaceLabel] + "/" + deployment.Labels[fleet.BundleLabel]}
+		},
+		contentIndex: contentOfDeployment,
+	})
+	if err != nil {
+		return caches{}, err
+	}
+	clusters, err := cached.New(context.Background(), from, &fleet.Cluster{}, nil)
+	return caches{deployments, clusters}, err
+}
+
+// ofBundle lists the deployments of a bundle by their labels.
+func (c caches) ofBundle(ctx context.Context, bundle types.NamespacedName) ([]*fleet.BundleDeployment, error) {
+	return c.deployments.By(ctx, bundleIndex, bundle.String())
+}
