@@ -112,8 +112,12 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 	if err := r.execute(ctx, bundle, target.Snapshot{Current: current}, plan, newMerging(bundle, nil, current)); err != nil {
 		return err
 	}
-	if left, err := r.deploymentsLeft(ctx, bundle); err != nil || left || len(current) > 0 {
-		return err // those that the cache shows wake us up when it does not any more
+	if len(current) > 0 {
+		return nil // they wake us up when the cache does not show them any more
+	}
+	// It may not show the newest yet.
+	if left, err := carrier.Left(ctx, r.Reader, key); err != nil || left {
+		return err
 	}
 	if bundle.Spec.ValuesHash != "" {
 		if err := r.deleteValues(ctx, key, fleet.BundleValuesSecretType); err != nil {
@@ -127,9 +131,4 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 	}
 	r.forget(key)
 	return nil
-}
-
-// deploymentsLeft asks the API server, because the cache may not show the newest deployments yet.
-func (r *Reconciler) deploymentsLeft(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
-	return carrier.Left(ctx, r.Reader, client.ObjectKeyFromObject(bundle))
 }
