@@ -48,7 +48,7 @@ func (d *Deployment) KeepValues(current []byte) {
 
 func (d *Deployment) setValues(current, staged []byte) {
 	d.Values = valuesData(current, staged)
-	d.Object.Spec.ValuesHash = hashOf(d.Values)
+	d.Object.Spec.ValuesHash = hashOf(current, staged)
 }
 
 func valuesData(current, staged []byte) map[string][]byte {
@@ -65,11 +65,20 @@ func valuesData(current, staged []byte) map[string][]byte {
 	return data
 }
 
-func hashOf(data map[string][]byte) string {
-	if data == nil {
+func hashOf(current, staged []byte) string {
+	if len(current) == 0 && len(staged) == 0 {
 		return ""
 	}
-	return content.DeploymentValuesHash(data[ValuesKey], data[StagedValuesKey])
+	return content.DeploymentValuesHash(current, staged)
+}
+
+// drafts makes the drafts of a plan, one after the other in the same place: most of them are like what is there
+// already, and are thrown away.
+type drafts struct {
+	snapshot *Snapshot
+	// common are the labels that all deployments of the bundle have.
+	common map[string]string
+	draft  draft
 }
 
 // draft is a deployment before it is known whether it must be written: it shares what it is made from.
@@ -77,16 +86,23 @@ type draft struct {
 	labels     map[string]string
 	finalizers []string
 	spec       fleet.BundleDeploymentSpec
-	values     map[string][]byte
+	// values and stagedValues are what its Secret is to hold.
+	values, stagedValues []byte
 	// needsCurrentValues is as in Deployment.
 	needsCurrentValues bool
 	// released is the value of the annotation of that name; empty when there is none.
 	released string
 }
 
-// newDraft returns the wanted deployment, made from the current one when there is one.
-func newDraft(s *Snapshot, target *Targeted, action rollout.Action, current *fleet.BundleDeployment) draft {
-	d := draft{labels: labelsOf(s, target.Cluster)}
+func newDrafts(s *Snapshot) *drafts {
+	return &drafts{snapshot: s, common: commonLabels(s), draft: draft{labels: map[string]string{}}}
+}
+
+// next returns the wanted deployment, made from the current one when there is one. It takes the place of the one
+// before.
+func (m *drafts) next(target *Targeted, action rollout.Action, current *fleet.BundleDeployment) *draft {
+	s, d := m.snapshot, &m.draft
+	*d = draft{labels: m.labels(target.Cluster)}
 	if current != nil {
 		d.spec, d.finalizers = current.Spec, slices.Clip(current.Finalizers)
 		d.released = current.Annotations[fleet.ReleasedAnnotation]
@@ -113,7 +129,7 @@ func newDraft(s *Snapshot, target *Targeted, action rollout.Action, current *fle
 		spec.Options, spec.DeploymentID = target.stripped, target.DeploymentID
 		spec.OCIContents = content.InRegistry(bundle)
 		spec.HelmChartOptions = bundle.HelmOpOptions
-		d.setValues(target.document, target.document)
+		d.values, d.stagedValues, spec.ValuesHash = target.document, target.document, target.valuesHash
 	case spec.StagedDeploymentID == target.DeploymentID:
 		d.stageValues(target.document, stagedBefore)
 	case current != nil:
@@ -147,23 +163,15 @@ func (d *draft) stamp(s *Snapshot, id string, told bool, current *fleet.BundleDe
 	}
 }
 
-func (d *draft) setValues(current, staged []byte) {
-	d.values = valuesData(current, staged)
-	d.spec.ValuesHash = hashOf(d.values)
-}
-
 // stageValues sets the values of a deployment that is staged only. What it runs keeps its own.
 func (d *draft) stageValues(document []byte, stagedBefore bool) {
 	switch {
-	case d.spec.DeploymentID == "":
-		d.setValues(nil, document)
-	case stagedBefore:
+	case d.spec.DeploymentID != "" && stagedBefore:
 		// Both are in the Secret already.
-	case d.spec.ValuesHash == "":
-		d.setValues(nil, document)
+	case d.spec.DeploymentID == "" || d.spec.ValuesHash == "":
+		d.stagedValues, d.spec.ValuesHash = document, hashOf(nil, document)
 	default:
-		d.values = map[string][]byte{StagedValuesKey: document}
-		d.needsCurrentValues = true
+		d.stagedValues, d.needsCurrentValues = document, true
 	}
 }
 
@@ -189,26 +197,37 @@ func (d *draft) deployment(s *Snapshot, cluster *ClusterInfo, current *fleet.Bun
 		object.Annotations = maps.Clone(current.Annotations)
 	}
 	object.Namespace, object.Name = cluster.DeploymentNamespace, s.Bundle.Name
-	object.Labels, object.Finalizers = d.labels, slices.Clone(d.finalizers)
+	object.Labels, object.Finalizers = maps.Clone(d.labels), slices.Clone(d.finalizers)
 	if d.released != "" {
 		metav1.SetMetaDataAnnotation(&object.ObjectMeta, fleet.ReleasedAnnotation, d.released)
 	} else {
 		delete(object.Annotations, fleet.ReleasedAnnotation)
 	}
 	object.Spec = d.spec
-	return Deployment{Object: object, Cluster: cluster.Key(), Values: maps.Clone(d.values), NeedsCurrentValues: d.needsCurrentValues}
+	return Deployment{
+		Object: object, Cluster: cluster.Key(), NeedsCurrentValues: d.needsCurrentValues,
+		Values: valuesData(d.values, d.stagedValues),
+	}
 }
 
-// labelsOf returns a deployment's labels: the bundle's, and where it comes from and goes to.
-func labelsOf(s *Snapshot, cluster *ClusterInfo) map[string]string {
+// labels returns a deployment's labels: the bundle's, and where it comes from and goes to.
+func (m *drafts) labels(cluster *ClusterInfo) map[string]string {
+	labels := m.draft.labels
+	clear(labels)
+	maps.Copy(labels, m.common)
+	labels[fleet.ClusterLabel] = cluster.Name
+	labels[fleet.ClusterNamespaceLabel] = cluster.Namespace
+	return labels
+}
+
+// commonLabels returns the labels that all deployments of a bundle have.
+func commonLabels(s *Snapshot) map[string]string {
 	labels := values.Visible(s.Bundle.Labels, fleet.ReservedPrefix)
 	labels[fleet.BundleLabel] = s.Bundle.Name
 	if ref := s.Bundle.Labels[fleet.ShardLabel]; ref != "" {
 		labels[fleet.ShardLabel] = ref
 	}
 	labels[fleet.BundleNamespaceLabel] = s.Bundle.Namespace
-	labels[fleet.ClusterLabel] = cluster.Name
-	labels[fleet.ClusterNamespaceLabel] = cluster.Namespace
 	labels[fleet.ManagedLabel] = "true"
 	if !content.InRegistry(&s.Bundle.Spec) && s.Bundle.Spec.HelmOpOptions == nil {
 		labels[fleet.ContentLabel] = s.ManifestID

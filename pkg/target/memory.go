@@ -27,7 +27,7 @@ type Memory struct {
 	groups   []match.Group
 	warnings []error
 	resolver *resolver
-	clusters map[string]*evaluation
+	clusters map[types.NamespacedName]*evaluation
 }
 
 // remembered is what everything in a Memory depends on.
@@ -50,7 +50,8 @@ type evaluation struct {
 
 // MayReach says that the bundle reached a cluster ("namespace/name") in the last plan, or that it was not asked.
 func (m *Memory) MayReach(cluster string) bool {
-	known := m.clusters[cluster]
+	namespace, name, _ := strings.Cut(cluster, "/")
+	known := m.clusters[types.NamespacedName{Namespace: namespace, Name: name}]
 	return known == nil || known.wanted != nil
 }
 
@@ -73,7 +74,7 @@ func (m *Memory) open(s Snapshot) error {
 	groups, warnings := match.Groups(s.Groups)
 	m.of, m.rules, m.matcher, m.groups, m.warnings = of, s.Rules, matcher, groups, warnings
 	m.resolver = &resolver{bundle: s.Bundle, manifestID: s.ManifestID, rules: s.Rules, resolved: map[string]*resolved{}}
-	m.clusters = make(map[string]*evaluation, len(s.Clusters))
+	m.clusters = make(map[types.NamespacedName]*evaluation, len(s.Clusters))
 	return nil
 }
 
@@ -114,7 +115,7 @@ func selectors(spec *fleet.BundleSpec) []fleet.ClusterTarget {
 
 // evaluate returns what the bundle is for a cluster.
 func (m *Memory) evaluate(cluster *ClusterInfo) *evaluation {
-	key := cluster.Key()
+	key := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	known := m.clusters[key]
 	if known != nil && reflect.DeepEqual(known.values, cluster.TemplateValues) && maps.Equal(known.labels, cluster.Labels) && maps.Equal(known.annotations, cluster.Annotations) {
 		m.Cached++
@@ -136,9 +137,9 @@ func (m *Memory) prune(clusters []ClusterInfo) {
 	if len(m.clusters) == len(clusters) {
 		return
 	}
-	there := make(map[string]bool, len(clusters))
+	there := make(map[types.NamespacedName]bool, len(clusters))
 	for i := range clusters {
-		there[clusters[i].Key()] = true
+		there[types.NamespacedName{Namespace: clusters[i].Namespace, Name: clusters[i].Name}] = true
 	}
-	maps.DeleteFunc(m.clusters, func(key string, _ *evaluation) bool { return !there[key] })
+	maps.DeleteFunc(m.clusters, func(key types.NamespacedName, _ *evaluation) bool { return !there[key] })
 }

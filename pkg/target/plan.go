@@ -104,11 +104,12 @@ func NewPlan(s Snapshot) (Plan, error) {
 	}
 	plan.take(decision)
 	plan.Partitions = partitionStatus(decision, placed, current)
+	drafts := newDrafts(&s)
 	for i, target := range placed {
 		if queued(all[i], decision.Actions[i]) {
 			plan.Queued++
 		}
-		plan.add(&s, target, decision.Actions[i], current[target.Cluster.DeploymentNamespace])
+		plan.add(drafts, target, decision.Actions[i], current[target.Cluster.DeploymentNamespace])
 	}
 	plan.Missing += len(waiting)
 	plan.await(len(waiting))
@@ -147,7 +148,7 @@ func (p *Plan) take(decision rollout.Decision) {
 }
 
 // add plans one cluster.
-func (p *Plan) add(s *Snapshot, target *Targeted, action rollout.Action, current *fleet.BundleDeployment) {
+func (p *Plan) add(drafts *drafts, target *Targeted, action rollout.Action, current *fleet.BundleDeployment) {
 	switch {
 	case current == nil && !action.Create:
 		p.Missing++
@@ -156,7 +157,7 @@ func (p *Plan) add(s *Snapshot, target *Targeted, action rollout.Action, current
 		p.Unchanged++
 		return
 	}
-	wanted := newDraft(s, target, action, current)
+	s, wanted := drafts.snapshot, drafts.next(target, action, current)
 	switch {
 	case current == nil:
 		p.Create = append(p.Create, wanted.deployment(s, target.Cluster, nil))
@@ -164,7 +165,7 @@ func (p *Plan) add(s *Snapshot, target *Targeted, action rollout.Action, current
 		p.Update = append(p.Update, wanted.deployment(s, target.Cluster, current))
 	default:
 		p.Unchanged++
-		if s.MissingValues[current.Namespace+"/"+current.Name] && wanted.values != nil {
+		if s.MissingValues[current.Namespace+"/"+current.Name] && len(wanted.values)+len(wanted.stagedValues) > 0 {
 			p.Secrets = append(p.Secrets, wanted.deployment(s, target.Cluster, current))
 		}
 	}
@@ -204,11 +205,10 @@ func (p *Plan) orphans(s Snapshot, targets []*Targeted, waiting map[string]bool)
 	}
 	var list []*fleet.BundleDeployment
 	for _, bd := range s.Current {
-		cluster := bd.Labels[fleet.ClusterNamespaceLabel] + "/" + bd.Labels[fleet.ClusterLabel]
 		switch {
-		case kept[bd.Namespace] || waiting[cluster]:
+		case kept[bd.Namespace] || waiting[clusterOf(bd)]:
 		case closed[bd.Namespace]:
-			p.Lingering = append(p.Lingering, cluster)
+			p.Lingering = append(p.Lingering, clusterOf(bd))
 		default:
 			list = append(list, bd)
 		}

@@ -41,9 +41,11 @@ type Wanted struct {
 
 	// err says why the options could not be made; then they are empty.
 	err error
-	// stripped are the options without values, and document the values as JSON; nil when there are none.
-	stripped fleet.BundleDeploymentOptions
-	document []byte
+	// stripped are the options without values, document the values as JSON, nil when there are none, and
+	// valuesHash is that of a deployment that runs them.
+	stripped   fleet.BundleDeploymentOptions
+	document   []byte
+	valuesHash string
 }
 
 // Targets returns the clusters that the snapshot's bundle reaches, in the order of rollouts, and warnings
@@ -118,6 +120,7 @@ func (r *resolver) render(cluster *ClusterInfo, shared *resolved) *Wanted {
 		return made
 	}
 	made.stripped, made.document, made.err = strip(made.Options)
+	made.valuesHash = hashOf(made.document, made.document)
 	return made
 }
 
