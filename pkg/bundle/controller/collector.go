@@ -39,7 +39,7 @@ func (c *contents) register(mgr ctrl.Manager, shards *shard.Shards) error {
 		Watches(&fleet.BundleDeployment{}, lostContents(contentOf)).
 		Watches(&fleet.Bundle{}, lostContents(contentsOf)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 2})
-	return shards.Complete(mgr, build, contentMetadata(), c)
+	return shards.CompleteFrom(c.cached, mgr.GetScheme(), build, contentMetadata(), c)
 }
 
 // Reconcile deletes a Content that has been without users for a while, and one that lost a chunk: whoever can

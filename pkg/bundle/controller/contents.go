@@ -188,12 +188,16 @@ func (r *Reconciler) bundlesOfContents(ctx context.Context, object client.Object
 	return found
 }
 
+// collectPause is how long what has lost a user waits to be looked at: the deployments of a bundle leave it one after
+// the other.
+const collectPause = time.Second
+
 // lostReferences enqueues what an object no longer refers to, after lost was told.
 func lostReferences(referred func(client.Object) []types.NamespacedName, lost func(types.NamespacedName)) handler.EventHandler {
 	enqueue := func(keys []types.NamespacedName, queue requests) {
 		for _, key := range keys {
 			lost(key)
-			queue.Add(reconcile.Request{NamespacedName: key})
+			queue.AddAfter(reconcile.Request{NamespacedName: key}, collectPause)
 		}
 	}
 	return handler.Funcs{
