@@ -52,7 +52,7 @@ var (
 	ofClusters = terms{
 		quiet: 400 * time.Millisecond, patient: 800 * time.Millisecond,
 		calm: hold{30 * time.Second, time.Minute}, rough: hold{5 * time.Minute, 10 * time.Minute},
-		done: time.Second, silent: 5 * time.Second, seldom: 15 * time.Second,
+		done: time.Second, silent: 3 * time.Second, seldom: 15 * time.Second,
 	}
 )
 

@@ -266,12 +266,12 @@ func TestAWaveWithWritesUnderWay(t *testing.T) {
 	p := play()
 	wave := waved{20, 200, time.Second, 0}
 	wave.begin(p)
-	p.until(4*time.Second, wave.changes())
+	p.until(2*time.Second, wave.changes())
 	if got := p.tellings(status.KindCluster); got > 0 {
 		t.Errorf("%d clusters are told while deployments are written", got)
 	}
 	one := change{[]status.Parent{bundleNamed("0"), clusterNamed("0")}, 1, true, touched}
-	p.until(4*time.Second+grain, func(time.Duration) []change { return []change{one} }) // and the API server wakes up
+	p.until(2*time.Second+grain, func(time.Duration) []change { return []change{one} }) // and the API server wakes up
 	if got := p.tellings(status.KindCluster); got > 0 {
 		t.Errorf("%d clusters are told when the wave goes on", got)
 	}
