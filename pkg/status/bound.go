@@ -97,6 +97,7 @@ func boundObject(kind, apiVersion, namespace, name *string) {
 // boundWord bounds what names something, and takes out what no name holds: the marks between the fields of
 // a record, and what would make one name look like another.
 func boundWord(text string, limit int) string {
+	text = text[:min(len(text), costliest*limit)] // what is far too long is not even looked at
 	if strings.IndexFunc(text, unprintable) >= 0 {
 		text = strings.Map(func(r rune) rune {
 			if unprintable(r) {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -8,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxPartitions bounds status.partitions of a Bundle.
+// maxPartitions bounds status.partitions of a Bundle; with more the last stands for the rest.
 const maxPartitions = 100
 
 // Words for parents in messages.
@@ -70,7 +71,7 @@ func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
 		out.Unavailable, out.MaxUnavailable = in.Rollout.Unavailable, in.Rollout.MaxUnavailable
 		out.UnavailablePartitions = in.Rollout.UnavailablePartitions
 		out.MaxUnavailablePartitions = in.Rollout.MaxUnavailablePartitions
-		out.PartitionStatus = in.Rollout.Partitions[:min(len(in.Rollout.Partitions), maxPartitions)]
+		out.PartitionStatus = shownPartitions(in.Rollout.Partitions)
 		progress := in.Rollout.Progress
 		if !in.Rollout.NextCheck.IsZero() {
 			progress.NextCheck = &metav1.Time{Time: in.Rollout.NextCheck.UTC()}
@@ -96,6 +97,31 @@ func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
 		setMerged(&out.Conditions, in.Merged, now)
 	}
 	return out
+}
+
+// shownPartitions are the first of a bundle's partitions, with names of a length that fits, and where there are too
+// many one more that stands for all others.
+func shownPartitions(all []fleet.PartitionStatus) []fleet.PartitionStatus {
+	most := len(all)
+	if most > maxPartitions {
+		most = maxPartitions - 1
+	}
+	shown := slices.Clone(all[:most])
+	for i := range shown {
+		shown[i].Name = Cut(shown[i].Name, maxName)
+	}
+	if left := all[most:]; len(left) > 0 {
+		rest, sum := fleet.PartitionStatus{Name: itoa(len(left)) + " more"}, Rollup{}
+		for i := range left {
+			rest.Count += left[i].Count
+			rest.MaxUnavailable += left[i].MaxUnavailable
+			rest.Unavailable += left[i].Unavailable
+			sum.Add(Rollup{Summary: left[i].Summary})
+		}
+		rest.Summary = sum.Summary
+		shown = append(shown, rest)
+	}
+	return shown
 }
 
 // readiness returns reason and message of the Ready condition: an error's, else the problems and what the

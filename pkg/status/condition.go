@@ -3,6 +3,7 @@ package status
 import (
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -97,17 +98,63 @@ func SetReady(conditions *[]fleet.Condition, reason, message string, now time.Ti
 	return Set(conditions, condition, now)
 }
 
-// Cut shortens text to at most limit bytes without breaking a character, and marks the cut.
+// Cut shortens text so that it takes at most limit bytes in JSON, and marks the cut. What is stored is JSON, which
+// writes some characters in six bytes.
 func Cut(text string, limit int) string {
 	const mark = "…"
-	if len(text) <= limit {
+	if costliest*len(text) <= limit {
 		return text
 	}
-	end := limit - len(mark)
-	for end > 0 && text[end]&0xC0 == 0x80 {
-		end--
+	used, end := 0, 0
+	for at, r := range text {
+		used += costOf(r, text[at:])
+		if used > limit {
+			return text[:end] + mark
+		}
+		if used <= limit-len(mark) {
+			end = at + width(r, text[at:])
+		}
 	}
-	return text[:end] + mark
+	return text
+}
+
+// costliest is the most bytes of JSON for one of text.
+const costliest = 6
+
+// cost is how many bytes a text takes in JSON, as API servers write it, without the quotes.
+func cost(text string) int {
+	sum := 0
+	for at, r := range text {
+		sum += costOf(r, text[at:])
+	}
+	return sum
+}
+
+// costOf is the cost of a character, with which rest begins.
+func costOf(r rune, rest string) int {
+	switch r {
+	case '"', '\\', '\b', '\f', '\n', '\r', '\t':
+		return 2
+	case '<', '>', '&', '\u2028', '\u2029':
+		return costliest
+	case utf8.RuneError:
+		if width(r, rest) == 1 {
+			return costliest
+		}
+	}
+	if r < ' ' {
+		return costliest
+	}
+	return utf8.RuneLen(r)
+}
+
+// width is how many bytes a character takes; one that cannot be read is one byte.
+func width(r rune, rest string) int {
+	if r == utf8.RuneError {
+		_, size := utf8.DecodeRuneInString(rest)
+		return size
+	}
+	return utf8.RuneLen(r)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -9,8 +9,11 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
-// maxNonReady bounds summary.nonReadyResources.
-const maxNonReady = 10
+// maxNonReady bounds summary.nonReadyResources, and maxNonReadyBytes the objects that are named in it.
+const (
+	maxNonReady      = 10
+	maxNonReadyBytes = 32 << 10
+)
 
 // ParentKind is the kind of an object that deployments are rolled up into.
 type ParentKind string
@@ -290,15 +293,18 @@ func nonReady(failing map[*Record]struct{}, kind ParentKind) []fleet.NonReadyRes
 		top = top[:min(len(top), maxNonReady)]
 	}
 	list := make([]fleet.NonReadyResource, 0, len(top))
+	budget := maxNonReadyBytes
 	for _, record := range top {
 		name := record.Bundle.Name
 		if kind == KindBundle {
 			name = record.Cluster.String()
 		}
-		list = append(list, fleet.NonReadyResource{
-			Name: name, State: record.State, Message: record.Message,
-			ModifiedStatus: slices.Clone(record.Modified()), NonReadyStatus: slices.Clone(record.NonReady()),
-		})
+		entry := fleet.NonReadyResource{Name: name, State: record.State, Message: record.Message}
+		if size := record.details.size(); size <= budget {
+			budget -= size
+			entry.ModifiedStatus, entry.NonReadyStatus = slices.Clone(record.Modified()), slices.Clone(record.NonReady())
+		}
+		list = append(list, entry)
 	}
 	if len(list) == 0 {
 		return nil

@@ -160,6 +160,29 @@ func (d *details) equal(other *details) bool {
 	return true
 }
 
+// detailOverhead is what the JSON of an object takes beside its texts.
+const detailOverhead = 160
+
+// size is what the objects take in a status.
+func (d *details) size() int {
+	if d == nil {
+		return 0
+	}
+	size := 0
+	for i := range d.modified {
+		m := &d.modified[i]
+		size += detailOverhead + cost(m.Kind) + cost(m.APIVersion) + cost(m.Namespace) + cost(m.Name) + cost(m.Patch)
+	}
+	for i := range d.nonReady {
+		n := &d.nonReady[i]
+		size += detailOverhead + cost(n.UID) + cost(n.Kind) + cost(n.APIVersion) + cost(n.Namespace) + cost(n.Name) + cost(n.Summary.State)
+		for _, text := range n.Summary.Message {
+			size += cost(text)
+		}
+	}
+	return size
+}
+
 func equalNonReady(a, b *fleet.NonReadyStatus) bool {
 	if a.UID != b.UID || a.Kind != b.Kind || a.APIVersion != b.APIVersion || a.Namespace != b.Namespace || a.Name != b.Name {
 		return false

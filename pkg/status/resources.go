@@ -14,8 +14,11 @@ import (
 const (
 	// maxResourceBytes bounds the resources list.
 	maxResourceBytes = 72 << 10
-	// maxPerCluster bounds the entries of perClusterResourceCounts.
-	maxPerCluster = 300
+	// maxPerCluster bounds the entries of perClusterResourceCounts, and maxPerClusterBytes what they take, their keys
+	// in the bookkeeping of field managers included.
+	maxPerCluster      = 300
+	maxPerClusterBytes = 104 << 10
+	perClusterOverhead = 290
 	// resourceOverhead is what the JSON of a resource takes beside its texts.
 	resourceOverhead = 160
 )
@@ -177,7 +180,7 @@ func fit(objects map[objectKey]*spread) []fleet.Resource {
 	})
 	budget, kept := maxResourceBytes, 0
 	for _, key := range keys {
-		budget -= resourceOverhead + 2*(len(key.namespace)+len(key.name)) + len(key.apiVersion) + 2*len(key.kind)
+		budget -= resourceOverhead + 2*(cost(key.namespace)+cost(key.name)) + 2*cost(key.apiVersion) + 2*cost(key.kind)
 		if budget < 0 {
 			break
 		}
@@ -240,8 +243,8 @@ func (s *spread) resource(key objectKey, allowed *[objectStates]bool) fleet.Reso
 	return resource
 }
 
-// PerCluster returns the counts of objects by cluster ("namespace/name"), for 300 clusters at most: first
-// those where something is not ready.
+// PerCluster returns the counts of objects by cluster ("namespace/name"), for 300 clusters at most, fewer where
+// their names are very long: first those where something is not ready.
 func (x *Index) PerCluster(parent Parent) map[string]*fleet.ResourceCounts {
 	r := x.rollups[parent]
 	if r == nil || len(r.groups) == 0 {
@@ -251,7 +254,7 @@ func (x *Index) PerCluster(parent Parent) map[string]*fleet.ResourceCounts {
 	for key := range r.groups {
 		keys = append(keys, key)
 	}
-	if len(keys) > maxPerCluster {
+	if most := fitClusters(keys); len(keys) > most {
 		fine := func(key Parent) int {
 			if g := r.groups[key]; g.all == g.ready {
 				return 1
@@ -259,7 +262,7 @@ func (x *Index) PerCluster(parent Parent) map[string]*fleet.ResourceCounts {
 			return 0
 		}
 		slices.SortFunc(keys, func(a, b Parent) int { return cmp.Or(cmp.Compare(fine(a), fine(b)), compareParents(a, b)) })
-		keys = keys[:maxPerCluster]
+		keys = keys[:most]
 	}
 	counts := make(map[string]*fleet.ResourceCounts, len(keys))
 	for _, key := range keys {
@@ -267,6 +270,15 @@ func (x *Index) PerCluster(parent Parent) map[string]*fleet.ResourceCounts {
 		counts[key.String()] = &copied
 	}
 	return counts
+}
+
+// fitClusters returns how many clusters are listed, however they are chosen.
+func fitClusters(keys []Parent) int {
+	longest := 0
+	for _, key := range keys {
+		longest = max(longest, len(key.Namespace)+1+len(key.Name))
+	}
+	return min(maxPerCluster, maxPerClusterBytes/(2*longest+perClusterOverhead))
 }
 
 func compareKeys(a, b objectKey) int {
