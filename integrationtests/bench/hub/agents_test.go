@@ -50,6 +50,8 @@ type agents struct {
 	// gathering are merged objects whose answer waits a moment for others.
 	gathering map[types.NamespacedName]bool
 	counts    counts
+	// heard counts what was heard of deployments.
+	heard int
 	// last is when the counts last changed.
 	last    time.Time
 	failure error
@@ -126,6 +128,7 @@ func (a *agents) note(object any, gone bool) {
 	key := client.ObjectKeyFromObject(deployment)
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
+	a.heard++
 	before := a.counts
 	a.count(a.known[key], -1)
 	switch {
@@ -303,9 +306,18 @@ func sights(name string) []report.Sight {
 
 // all returns the deployments there are.
 func (a *agents) all() map[types.NamespacedName]*fleet.BundleDeployment {
+	all, _ := a.since(-1)
+	return all
+}
+
+// since returns all deployments, nil when nothing was heard of any since the given version, and the present version.
+func (a *agents) since(version int) (map[types.NamespacedName]*fleet.BundleDeployment, int) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	return maps.Clone(a.known)
+	if a.heard == version {
+		return nil, version
+	}
+	return maps.Clone(a.known), a.heard
 }
 
 // reports returns how many statuses the agents have written.

@@ -3,9 +3,14 @@ package hub
 import (
 	"context"
 	"fmt"
+	"sync"
+	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
@@ -19,21 +24,60 @@ import (
 // that was.
 func (r *run) awaitExact(after time.Time) time.Duration {
 	r.t.Helper()
-	r.awaitSlowly("all statuses are exact", 200*time.Millisecond, r.inexact)
+	var counted counted
+	r.awaitSlowly("all statuses are exact", 50*time.Millisecond, func(ctx context.Context) error {
+		counted.renew(r.agents)
+		return r.inexact(ctx, counted.index)
+	})
 	return max(time.Since(after), 0)
 }
 
-// inexact counts all deployments anew and returns what says something else.
-func (r *run) inexact(ctx context.Context) error {
-	index := status.NewIndex()
-	for key, deployment := range r.agents.all() {
-		index.Set(status.Ref{Namespace: key.Namespace, Name: key.Name}, status.Trim(deployment))
+// counted is the roll-up of all deployments, by the benchmark itself.
+type counted struct {
+	index   *status.Index
+	version int
+}
+
+// renew counts all deployments anew when one has changed.
+func (c *counted) renew(agents *agents) {
+	all, version := agents.since(c.version)
+	if all == nil && c.index != nil {
+		return
 	}
+	c.index, c.version = status.NewIndex(), version
+	for key, deployment := range all {
+		c.index.Set(status.Ref{Namespace: key.Namespace, Name: key.Name}, status.Trim(deployment))
+	}
+}
+
+// newShown returns what statuses say, kept by watches: lists again and again would take the API server's time.
+func newShown(t testing.TB, config *rest.Config, scheme *runtime.Scheme) client.Reader {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	t.Cleanup(func() { cancel(); group.Wait() })
+	shown, err := cache.New(config, cache.Options{
+		Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: map[string]cache.Config{stack.Workspace: {}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	group.Go(func() { _ = shown.Start(ctx) })
+	for _, object := range []client.Object{&fleet.Bundle{}, &fleet.Cluster{}, &fleet.ClusterGroup{}} {
+		if _, err := shown.GetInformer(ctx, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return shown
+}
+
+// inexact returns which status says something else than what was counted.
+func (r *run) inexact(ctx context.Context, index *status.Index) error {
 	var bundles fleet.BundleList
 	var clusters fleet.ClusterList
 	var groups fleet.ClusterGroupList
 	for _, list := range []client.ObjectList{&bundles, &clusters, &groups} {
-		if err := r.client.List(ctx, list, client.InNamespace(stack.Workspace)); err != nil {
+		if err := r.shown.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return err
 		}
 	}

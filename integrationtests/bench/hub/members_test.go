@@ -120,9 +120,9 @@ func (r *run) join() {
 // awaitPhase waits until as many clusters are in a phase.
 func (r *run) awaitPhase(phase fleet.ClusterPhase, count int) {
 	r.t.Helper()
-	r.awaitSlowly(fmt.Sprintf("%d clusters are %s", count, phase), 100*time.Millisecond, func(ctx context.Context) error {
+	r.awaitSlowly(fmt.Sprintf("%d clusters are %s", count, phase), 50*time.Millisecond, func(ctx context.Context) error {
 		var list fleet.ClusterList
-		if err := r.client.List(ctx, &list, client.InNamespace(stack.Workspace)); err != nil {
+		if err := r.shown.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 			return err
 		}
 		found := 0

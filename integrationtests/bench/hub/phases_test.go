@@ -43,6 +43,8 @@ type run struct {
 	members []*member
 	agents  *agents
 	floor   *floor
+	// shown is what the API server has of bundles, clusters and groups.
+	shown client.Reader
 
 	// background are the heartbeats, which go on while beating does.
 	background sync.WaitGroup
@@ -69,6 +71,7 @@ func newRun(t testing.TB, size settings) *run {
 	r.agents = newAgents(t, r.stack, r.client, config, func(deployment *fleet.BundleDeployment) bool {
 		return strings.HasPrefix(deployment.Name, "ring-")
 	})
+	r.shown = newShown(t, config, r.client.Scheme())
 	r.floor = newFloor(t, r.client, config, r.members, size.bundles)
 	var stop context.CancelFunc
 	r.beating, stop = context.WithCancel(t.Context())
