@@ -23,17 +23,21 @@ type caches struct {
 }
 
 func newCaches(from cache.Informers) (caches, error) {
-	deployments, err := cached.New(context.Background(), from, &fleet.BundleDeployment{}, map[string]cached.Index[*fleet.BundleDeployment]{
-		bundleIndex: func(deployment *fleet.BundleDeployment) []string {
-			return []string{deployment.Labels[fleet.BundleNamespaceLabel] + "/" + deployment.Labels[fleet.BundleLabel]}
-		},
-		contentIndex: contentOfDeployment,
-	})
+	deployments, err := cached.New(context.Background(), from, &fleet.BundleDeployment{}, indexesOfDeployments())
 	if err != nil {
 		return caches{}, err
 	}
 	clusters, err := cached.New(context.Background(), from, &fleet.Cluster{}, nil)
 	return caches{deployments, clusters}, err
+}
+
+func indexesOfDeployments() map[string]cached.Index[*fleet.BundleDeployment] {
+	return map[string]cached.Index[*fleet.BundleDeployment]{
+		bundleIndex: func(deployment *fleet.BundleDeployment) []string {
+			return []string{deployment.Labels[fleet.BundleNamespaceLabel] + "/" + deployment.Labels[fleet.BundleLabel]}
+		},
+		contentIndex: contentOfDeployment,
+	}
 }
 
 // ofBundle lists the deployments of a bundle by their labels.

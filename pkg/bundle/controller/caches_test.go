@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,7 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -69,7 +71,7 @@ func (s *server) report() {
 // What passes read is the cache's own. Whatever they do with it, it stays as it is.
 func TestPassesLeaveCachesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		scheme := runtime.NewScheme()
+		scheme := kruntime.NewScheme()
 		if err := errors.Join(fleet.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 			t.Fatal(err)
 		}
@@ -153,4 +155,42 @@ func (s *server) finalize(namespace string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// What the indexes of deployments take, beside the deployments.
+func BenchmarkIndexes(b *testing.B) {
+	const clusters, bundles = 1000, 20
+	var all []*fleet.BundleDeployment
+	for cluster := range clusters {
+		for bundle := range bundles {
+			deployment := &fleet.BundleDeployment{}
+			deployment.Namespace, deployment.Name = fmt.Sprintf("cluster-fleet-default-c%d-0123456789ab", cluster), fmt.Sprintf("bundle-%d", bundle)
+			deployment.Labels = map[string]string{fleet.BundleNamespaceLabel: "fleet-default", fleet.BundleLabel: deployment.Name}
+			deployment.Spec.DeploymentID = fmt.Sprintf("s-%062d:1", bundle)
+			all = append(all, deployment)
+		}
+	}
+	taken := func(indexers toolscache.Indexers) float64 {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		store := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers)
+		for _, deployment := range all {
+			if err := store.Add(deployment); err != nil {
+				b.Fatal(err)
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(store)
+		return float64(after.HeapAlloc) - float64(before.HeapAlloc)
+	}
+	indexers := toolscache.Indexers{}
+	for name, index := range indexesOfDeployments() {
+		indexers[name] = func(object any) ([]string, error) { return index(object.(*fleet.BundleDeployment)), nil }
+	}
+	for b.Loop() {
+		b.ReportMetric((taken(indexers)-taken(nil))/(clusters*bundles), "B/deployment")
+	}
+	runtime.KeepAlive(all)
 }
