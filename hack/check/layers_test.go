@@ -67,6 +67,7 @@ var layers = map[string]layer{
 	"pkg/agent/live":         edge,
 	"pkg/agent/spot":         edge,
 	"pkg/agent/sight":        edge,
+	"pkg/agent/removal":      edge,
 	"pkg/agent/join":         edge,
 	"pkg/agent/controller":   control,
 	"pkg/gitjob/git":         edge,

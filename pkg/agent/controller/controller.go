@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
+	"github.com/fairlead-dev/fairlead/pkg/agent/removal"
 	"github.com/fairlead-dev/fairlead/pkg/agent/sight"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
@@ -58,8 +59,10 @@ type Controller struct {
 	informer  cache.SharedIndexInformer
 	queue     workqueue.TypedRateLimitingInterface[string]
 
-	roster   *roster
-	handover *handover.Ledger
+	roster     *roster
+	handover   *handover.Ledger
+	departures *removal.Departures
+	remover    *removal.Remover
 
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -87,18 +90,15 @@ type entry struct {
 	dropped time.Time
 	kept    []string
 
-	failure *failure
-	turns   pace.Turns
-	// latest is the object as our last status write left it.
-	latest    *fleet.BundleDeployment
-	lastWrite time.Time
+	failure  *failure
+	turns    pace.Turns
+	reported hub.Reported
 	// carrier is the merged object that the deployment was last seen in.
 	carrier string
 
 	// The following are guarded by Controller.mu.
 	waits      bool // for dependencies
 	leftBehind []releases.Record
-	gone       departure
 }
 
 // failure is the last attempt to deploy, if it did not succeed.
@@ -136,6 +136,9 @@ func New(ctx context.Context, from *hub.Hub, member *access.Member, deployer *he
 	c.informer = c.informers.New(from.ListWatch(), &fleet.BundleDeployment{}, 0, cache.Indexers{})
 	c.roster = &roster{store: c.informer.GetStore(), namespace: from.Namespace(), owners: map[string]string{}}
 	c.handover = handover.New(c.roster, options.VolumeGrace)
+	doubt := removal.Doubt{ConfirmAfter: options.ConfirmAfter, HeldFor: options.CollectEvery}
+	c.departures = removal.NewDepartures(from, doubt, options.Clock, options.Log)
+	c.remover = removal.NewRemover(deployer, options.AgentNamespace, options.Log)
 	var err error
 	changed := sight.Handlers{Set: c.objectChanged, Bundle: func(name string) { c.queue.Add(name) }}
 	c.observer, err = sight.New(ctx, member, deployer, options.Clock, changed, options.Log)
@@ -256,9 +259,17 @@ func (c *Controller) isKnown(name string) bool {
 	return c.entries[name] != nil
 }
 
+// countKnown returns how many BundleDeployments are known, listed or not.
+func (c *Controller) countKnown() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.entries)
+}
+
 func (c *Controller) forget(e *entry) {
 	e.view.Close()
 	c.handover.Forget(e.name)
+	c.departures.Forget(e.name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.entries, e.name)

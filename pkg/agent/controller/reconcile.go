@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/depends"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
+	"github.com/fairlead-dev/fairlead/pkg/agent/report"
 	"github.com/fairlead-dev/fairlead/pkg/agent/sight"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -28,9 +29,9 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	if cached == nil {
 		return c.reconcileAbsent(ctx, e)
 	}
-	c.stays(e)
+	c.departures.Forget(e.name)
 	e.carrier = mergedIn(cached)
-	deployment := e.newest(cached)
+	deployment := e.reported.Newest(cached)
 	if deployment.DeletionTimestamp != nil {
 		return c.reconcileDeleted(ctx, e, deployment)
 	}
@@ -236,4 +237,23 @@ func (c *Controller) setWaits(e *entry, waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.waits = waits
+}
+
+// report writes the status if it changed. It returns when to come back for what was held back.
+func (c *Controller) report(ctx context.Context, e *entry, deployment *fleet.BundleDeployment, seen sight.Seen) (time.Duration, error) {
+	now := c.options.Clock.Now()
+	return c.hub.Report(ctx, &e.reported, deployment, report.Status(deployment, e.facts(deployment, seen), now), now)
+}
+
+// facts returns what the status is made of.
+func (e *entry) facts(deployment *fleet.BundleDeployment, seen sight.Seen) report.Facts {
+	facts := report.Facts{Known: e.loaded, Objects: seen.Objects, Unseen: seen.Err, Correction: e.turns.Err(e.record.Objects), Kept: e.kept}
+	if e.found {
+		facts.Release = e.record.String()
+		facts.Applied = deployment.Spec.DeploymentID != "" && !wants(deployment, e)
+	}
+	if e.failure != nil && e.failure.deploymentID == deployment.Spec.DeploymentID && wants(deployment, e) {
+		facts.Failure = e.failure.err
+	}
+	return facts
 }

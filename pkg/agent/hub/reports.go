@@ -46,9 +46,9 @@ type gathering struct {
 	err    error
 }
 
-// PatchStatus changes the status of a deployment, in the object that is shown to carry it, and returns the
+// changeStatus changes the status of a deployment, in the object that is shown to carry it, and returns the
 // deployment as it is then. Patch leads to wanted.
-func (h *Hub) PatchStatus(ctx context.Context, deployment *fleet.BundleDeployment, patch []byte, wanted *fleet.BundleDeploymentStatus) (*fleet.BundleDeployment, error) {
+func (h *Hub) changeStatus(ctx context.Context, deployment *fleet.BundleDeployment, patch []byte, wanted *fleet.BundleDeploymentStatus) (*fleet.BundleDeployment, error) {
 	carrier := merge.Carriers(deployment)[0]
 	if !carrier.IsMerged() {
 		return h.patchStatus(ctx, carrier.Name, patch)
@@ -68,8 +68,8 @@ func (h *Hub) PatchStatus(ctx context.Context, deployment *fleet.BundleDeploymen
 	return &written, nil
 }
 
-// PutStatus writes a whole status into another object that carries a deployment.
-func (h *Hub) PutStatus(ctx context.Context, carrier merge.Carrier, name string, wanted *fleet.BundleDeploymentStatus) error {
+// putStatus writes a whole status into another object that carries a deployment.
+func (h *Hub) putStatus(ctx context.Context, carrier merge.Carrier, name string, wanted *fleet.BundleDeploymentStatus) error {
 	if !carrier.IsMerged() {
 		patch, err := json.Marshal(map[string]any{"status": wanted})
 		if err != nil {
@@ -90,13 +90,6 @@ func (h *Hub) PutStatus(ctx context.Context, carrier merge.Carrier, name string,
 func (h *Hub) TakeBack(ctx context.Context, object, part string) error {
 	_, err := h.gather(ctx, object, part, nil, nil)
 	return err
-}
-
-// LastReport is when something was last reported in a merged object.
-func (h *Hub) LastReport(object string) time.Time {
-	h.reports.mutex.Lock()
-	defer h.reports.mutex.Unlock()
-	return h.reports.last[object]
 }
 
 func (h *Hub) gather(ctx context.Context, object, part string, patch json.RawMessage, wanted *fleet.BundleDeploymentStatus) (*fleet.BundleDeployment, error) {
