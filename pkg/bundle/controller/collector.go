@@ -148,7 +148,7 @@ func (c *contents) remove(ctx context.Context, object *metav1.PartialObjectMetad
 	if wait := keptFor(c.unusedFor, c.now(), object.CreationTimestamp.Time, needed, c.lastNeeded(object.Name)); wait > 0 {
 		return wait, nil
 	}
-	if !c.caches.Seen(&fleet.BundleDeployment{}) {
+	if !c.caches.Seen(&fleet.BundleDeployment{}) || !c.caches.Seen(&fleet.Bundle{}) {
 		return c.unusedFor, nil // that nobody needs anything may be what a wrong first list says
 	}
 	merged, err := c.merges(ctx)

@@ -1,8 +1,24 @@
 package controller
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	fcache "k8s.io/client-go/tools/cache/testing"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cached"
+	"github.com/fairlead-dev/fairlead/pkg/confirm"
 )
 
 func TestContentsRememberWhatIsNeeded(t *testing.T) {
@@ -59,4 +75,69 @@ func TestValuesCache(t *testing.T) {
 	if _, ok := cache.get(shop, "h1"); ok || len(cache.entries) != 0 {
 		t.Error("dropping leaves something")
 	}
+}
+
+// A Content that only a Bundle refers to must not go because the first list of Bundles lacked all of them.
+func TestContentsStayUntilTheirUsersWereSeen(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := fleet.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	deployment := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-a", Name: "b"}}
+	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "b"}}
+	for name, test := range map[string]struct {
+		bundles     []runtime.Object
+		wantRemoved bool
+	}{
+		"no Bundle was seen": {nil, false},
+		"one was":            {[]runtime.Object{bundle}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lookup := func(context.Context, schema.GroupVersionKind, types.NamespacedName) (*metav1.ObjectMeta, error) {
+				return nil, nil
+			}
+			caches := confirm.NewInformers(lookup, confirm.KindOf(scheme), time.Now)
+			feed := func(example runtime.Object, objects ...runtime.Object) cache.SharedIndexInformer {
+				source := fcache.NewFakeControllerSource()
+				for _, object := range objects {
+					source.Add(object)
+				}
+				informer := caches.New(source, example, 0, cache.Indexers{})
+				go informer.Run(t.Context().Done())
+				if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
+					t.Fatal("the cache is not filled")
+				}
+				return informer
+			}
+			_ = feed(&fleet.Bundle{}, test.bundles...)
+			known := feed(&fleet.BundleDeployment{}, deployment)
+			deployments, err := cached.New(t.Context(), oneInformer{informer: known}, &fleet.BundleDeployment{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			removed := false
+			hub := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+					removed = true
+					return nil
+				},
+			})
+			kept := newContents(hub, hub, hub, deployments, caches, func() time.Time { return start })
+			head := contentMetadata()
+			head.Name = "s-a"
+			if _, err := kept.remove(t.Context(), head); err != nil || removed != test.wantRemoved {
+				t.Errorf("removed %v, %v", removed, err)
+			}
+		})
+	}
+}
+
+// oneInformer is a cache of one kind.
+type oneInformer struct {
+	ctrlcache.Informers
+	informer cache.SharedIndexInformer
+}
+
+func (o oneInformer) GetInformer(context.Context, client.Object, ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error) {
+	return o.informer, nil
 }
