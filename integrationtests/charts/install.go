@@ -44,6 +44,23 @@ func Dir(name string) (string, error) {
 	}
 }
 
+// InstallHub installs the charts of a hub in a namespace: the definitions, and the chart fleet with the values.
+func InstallHub(ctx context.Context, config *rest.Config, namespace string, values map[string]any) error {
+	for _, chart := range []struct {
+		name   string
+		values map[string]any
+	}{{"fleet-crd", nil}, {"fleet", values}} {
+		dir, err := Dir(chart.name)
+		if err != nil {
+			return err
+		}
+		if _, err := Install(ctx, config, dir, chart.name, namespace, chart.values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Install installs the chart in a folder as a release, or upgrades the release if it is there, and
 // makes the namespace if it is not. It returns when the API server has all objects.
 func Install(ctx context.Context, config *rest.Config, chartDir, releaseName, namespace string, values map[string]any) (*release.Release, error) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-dev/fairlead/integrationtests/enroll"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/controller"
@@ -47,7 +48,7 @@ func TestUpstreamsAgent(t *testing.T) {
 	clock := h.run(t, controller.Options{})
 	workspace := h.workspace(t)
 	v := h.token(t, workspace, "join", 0)
-	asking := h.as(t, v.config())
+	asking := h.as(t, v.Config())
 	request := v.legacyRequest("client-1")
 	secret := fetch(t, asking, v, request)
 	if secret.Type != fleet.AgentCredentialSecretType || string(secret.Data["clusterNamespace"]) != workspace || string(secret.Data["systemNamespace"]) != systemNamespace {
@@ -135,7 +136,7 @@ func TestUpstreamsAgentIsRefused(t *testing.T) {
 	h := getHub(t)
 	h.run(t, controller.Options{RefuseServiceAccountAgents: true})
 	v := h.token(t, h.workspace(t), "join", time.Hour)
-	answered := ask(t, h.client, v.legacyRequest("client-1"))
+	answered := enroll.Ask(t, h.client, v.legacyRequest("client-1"))
 	if s := answered.Status; s.State != fleet.RegistrationRejected || s.Reason != "VersionIncompatible" {
 		t.Errorf("got %+v", s)
 	}

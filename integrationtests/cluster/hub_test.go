@@ -69,20 +69,9 @@ func prepare(ctx context.Context, cluster *kube.Cluster) (*hub, error) {
 		return nil, err
 	}
 	admin := cluster.Admin().Config
-	for _, chart := range []struct {
-		name   string
-		values map[string]any
-	}{
-		{"fleet-crd", nil},
-		{"fleet", map[string]any{"apiServerURL": cluster.URL(), "apiServerCA": string(cluster.CA())}},
-	} {
-		dir, err := charts.Dir(chart.name)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := charts.Install(ctx, admin, dir, chart.name, systemNamespace, chart.values); err != nil {
-			return nil, err
-		}
+	values := map[string]any{"apiServerURL": cluster.URL(), "apiServerCA": string(cluster.CA())}
+	if err := charts.InstallHub(ctx, admin, systemNamespace, values); err != nil {
+		return nil, err
 	}
 	c, err := client.New(admin, client.Options{Scheme: scheme})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-dev/fairlead/integrationtests/enroll"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster/controller"
@@ -63,7 +64,7 @@ func TestJoin(t *testing.T) {
 		"list registrations":                 agent.client.List(t.Context(), &fleet.ClusterRegistrationList{}, client.InNamespace(workspace)),
 		"ask in another cluster's namespace": agent.client.Create(t.Context(), &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: other.Status.Namespace, Name: "x"}}),
 	}
-	token := h.as(t, v.config())
+	token := h.as(t, v.Config())
 	mayNot["token: list registrations"] = token.List(t.Context(), &fleet.ClusterRegistrationList{}, client.InNamespace(workspace))
 	mayNot["token: list clusters"] = token.List(t.Context(), &fleet.ClusterList{}, client.InNamespace(workspace))
 	mayNot["token: write status"] = token.Status().Update(t.Context(), agent.registration)
@@ -141,7 +142,7 @@ func TestRenew(t *testing.T) {
 	victim := h.join(t, v, "client-2")
 
 	renew := func(identity fleet.AgentIdentity) (*fleet.ClusterRegistration, []byte) {
-		csr, key := newCSR(t, identity)
+		csr, key := enroll.NewCSR(t, identity, nil)
 		registration := &fleet.ClusterRegistration{
 			ObjectMeta: metav1.ObjectMeta{Namespace: agent.namespace, GenerateName: "renewal-"},
 			Spec:       fleet.ClusterRegistrationSpec{ClientID: "client-1", ProtocolVersion: 1, AgentID: "fleet-agent", CSR: csr},
@@ -149,16 +150,14 @@ func TestRenew(t *testing.T) {
 		if err := agent.client.Create(t.Context(), registration); err != nil {
 			t.Fatal(err)
 		}
-		return follow(t, agent.client, registration, func(r *fleet.ClusterRegistration) bool {
-			return r.Status.Granted || r.Status.State == fleet.RegistrationRejected
-		}), key
+		return enroll.Follow(t, agent.client, registration, enroll.Decided), key
 	}
 	stolen, _ := renew(*victim.registration.Status.Identity)
 	if stolen.Status.State != fleet.RegistrationRejected || stolen.Status.Reason != "InvalidCSR" {
 		t.Errorf("an agent asked for another's identity and got %+v", stolen.Status)
 	}
 	registration, key := renew(*agent.registration.Status.Identity)
-	renewed := h.identify(t, registration, key)
+	renewed := h.identify(t, v, registration, key)
 	if err := renewed.client.List(t.Context(), &fleet.BundleDeploymentList{}, client.InNamespace(agent.namespace)); err != nil {
 		t.Errorf("the renewed certificate: %v", err)
 	}
@@ -192,11 +191,11 @@ func TestRejected(t *testing.T) {
 		"name of a bare Cluster": {change: func(r *fleet.ClusterRegistration) { r.Spec.ClusterName = "unclaimed" }, wantReason: "IdentityMismatch", wantText: "no clientID"},
 		"agent with a colon":     {change: func(r *fleet.ClusterRegistration) { r.Spec.AgentID = "a:b" }, wantReason: "IdentityMismatch", wantText: "agentID"},
 		"another user": {csr: func(i fleet.AgentIdentity) []byte {
-			csr, _ := newCSR(t, fleet.AgentIdentity{User: "system:admin", Groups: i.Groups})
+			csr, _ := enroll.NewCSR(t, fleet.AgentIdentity{User: "system:admin", Groups: i.Groups}, nil)
 			return csr
 		}, wantReason: "InvalidCSR", wantText: "system:admin"},
 		"one group more": {csr: func(i fleet.AgentIdentity) []byte {
-			csr, _ := newCSR(t, fleet.AgentIdentity{User: i.User, Groups: append(i.Groups, "system:masters")})
+			csr, _ := enroll.NewCSR(t, fleet.AgentIdentity{User: i.User, Groups: append(i.Groups, "system:masters")}, nil)
 			return csr
 		}, wantReason: "InvalidCSR", wantText: "system:masters"},
 		"no request": {csr: func(fleet.AgentIdentity) []byte { return []byte("x") }, wantReason: "InvalidCSR", wantText: "PEM"},
@@ -207,9 +206,9 @@ func TestRejected(t *testing.T) {
 			if c.change != nil {
 				c.change(registration)
 			}
-			answered := ask(t, h.client, registration)
+			answered := enroll.Ask(t, h.client, registration)
 			if c.csr != nil {
-				answered = submit(t, h.client, answered, c.csr(*answered.Status.Identity))
+				answered = enroll.Submit(t, h.client, answered, c.csr(*answered.Status.Identity))
 			}
 			s := answered.Status
 			if s.State != fleet.RegistrationRejected || s.Reason != c.wantReason || !strings.Contains(s.Message, c.wantText) {
@@ -239,13 +238,13 @@ func TestTokenExpires(t *testing.T) {
 		return nil
 	})
 	kubetest.Eventually(t, "the token is refused", func(ctx context.Context) error {
-		err := h.as(t, v.config()).Create(ctx, v.request("client-1"))
+		err := h.as(t, v.Config()).Create(ctx, v.request("client-1"))
 		if !apierrors.IsUnauthorized(err) {
 			return errors.Join(errors.New("it is accepted"), err)
 		}
 		return nil
 	})
-	if s := ask(t, h.client, v.request("client-1")).Status; s.Reason != "TokenExpired" {
+	if s := enroll.Ask(t, h.client, v.request("client-1")).Status; s.Reason != "TokenExpired" {
 		t.Errorf("a registration with the expired token got %+v", s)
 	}
 	h.join(t, endless, "client-2")

@@ -93,14 +93,8 @@ func (r *running) start(ctx context.Context, cluster *kube.Cluster) (err error) 
 		return err
 	}
 	r.program = programs.Controller
-	for _, chart := range []string{"fleet-crd", "fleet"} {
-		dir, err := charts.Dir(chart)
-		if err != nil {
-			return err
-		}
-		if _, err := charts.Install(ctx, cluster.Admin().Config, dir, chart, systemNamespace, nil); err != nil {
-			return err
-		}
+	if err := charts.InstallHub(ctx, cluster.Admin().Config, systemNamespace, nil); err != nil {
+		return err
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), fleet.AddToScheme(scheme)); err != nil {

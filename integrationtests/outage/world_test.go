@@ -52,14 +52,8 @@ func (i *installation) install(ctx context.Context, cluster *kube.Cluster) (err 
 		return err
 	}
 	i.program = programs.Controller
-	for _, chart := range []string{"fleet-crd", "fleet"} {
-		dir, err := charts.Dir(chart)
-		if err != nil {
-			return err
-		}
-		if _, err := charts.Install(ctx, cluster.Admin().Config, dir, chart, systemNamespace, chartValues[chart]); err != nil {
-			return err
-		}
+	if err := charts.InstallHub(ctx, cluster.Admin().Config, systemNamespace, chartValues); err != nil {
+		return err
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), fleet.AddToScheme(scheme)); err != nil {
@@ -74,10 +68,10 @@ func (i *installation) install(ctx context.Context, cluster *kube.Cluster) (err 
 }
 
 // chartValues give the hub's identity what it needs in every mode.
-var chartValues = map[string]map[string]any{"fleet": {
+var chartValues = map[string]any{
 	"controller": map[string]any{"automaticShards": 8, "replicas": 2},
 	"shards":     []any{map[string]any{"id": "blue"}},
-}}
+}
 
 // world is the installation in the hands of one test, with a workspace of its own.
 type world struct {

@@ -85,15 +85,9 @@ func (r *running) start(ctx context.Context, cluster *kube.Cluster) (err error) 
 	if err != nil {
 		return err
 	}
-	values := map[string]map[string]any{"fleet": {"apiServerURL": cluster.URL(), "apiServerCA": string(cluster.CA())}}
-	for _, chart := range []string{"fleet-crd", "fleet"} {
-		dir, err := charts.Dir(chart)
-		if err != nil {
-			return err
-		}
-		if _, err := charts.Install(ctx, cluster.Admin().Config, dir, chart, systemNamespace, values[chart]); err != nil {
-			return err
-		}
+	values := map[string]any{"apiServerURL": cluster.URL(), "apiServerCA": string(cluster.CA())}
+	if err := charts.InstallHub(ctx, cluster.Admin().Config, systemNamespace, values); err != nil {
+		return err
 	}
 	r.scheme = runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(r.scheme), fleet.AddToScheme(r.scheme)); err != nil {

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-dev/fairlead/integrationtests/enroll"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/names"
@@ -28,12 +29,12 @@ func (a *agent) renew(change func(*fleet.ClusterRegistration)) *fleet.ClusterReg
 	a.h.t.Helper()
 	registration := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, GenerateName: "renewal-"}}
 	registration.Spec = fleet.ClusterRegistrationSpec{ProtocolVersion: 1, AgentID: "fleet-agent"}
-	registration.Spec.CSR, _ = newCSR(a.h.t, *a.registration.Status.Identity, nil)
+	registration.Spec.CSR, _ = enroll.NewCSR(a.h.t, *a.registration.Status.Identity, nil)
 	change(registration)
 	if err := a.client.Create(a.h.t.Context(), registration); err != nil {
 		a.h.t.Fatal(err)
 	}
-	return follow(a.h.t, a.client, registration, decided)
+	return enroll.Follow(a.h.t, a.client, registration, enroll.Decided)
 }
 
 func TestNoOtherIdentity(t *testing.T) {
@@ -43,7 +44,7 @@ func TestNoOtherIdentity(t *testing.T) {
 	own, victim := k.join("own"), k.join("victim")
 	identity := *own.registration.Status.Identity
 	csr := func(change func(*x509.CertificateRequest)) func(*fleet.ClusterRegistration) {
-		return func(r *fleet.ClusterRegistration) { r.Spec.CSR, _ = newCSR(t, identity, change) }
+		return func(r *fleet.ClusterRegistration) { r.Spec.CSR, _ = enroll.NewCSR(t, identity, change) }
 	}
 	extension := func(value []byte, id ...int) func(*fleet.ClusterRegistration) {
 		return csr(func(r *x509.CertificateRequest) {
@@ -63,7 +64,7 @@ func TestNoOtherIdentity(t *testing.T) {
 			r.Subject.CommonName = "system:serviceaccount:" + systemNamespace + ":fleet-controller"
 		}), "InvalidCSR"},
 		"the victim": {func(r *fleet.ClusterRegistration) {
-			r.Spec.CSR, _ = newCSR(t, *victim.registration.Status.Identity, nil)
+			r.Spec.CSR, _ = enroll.NewCSR(t, *victim.registration.Status.Identity, nil)
 		}, "InvalidCSR"},
 		"the victim's group too": {csr(func(r *x509.CertificateRequest) {
 			r.Subject.Organization = append(r.Subject.Organization, names.AgentGroup(victim.namespace))
@@ -134,13 +135,13 @@ func TestNoOtherIdentity(t *testing.T) {
 func TestReservedLabels(t *testing.T) {
 	h := getHub(t)
 	k := h.token(h.workspace(), "join")
-	request := k.request("own")
+	request := k.Request("own")
 	request.Spec.ClusterLabels = map[string]string{
 		"env": "dev", "fleet.cattle.io/managed": "true", "management.cattle.io/cluster-name": "local", "management.cattle.io/cluster-display-name": "local",
 		fleet.RepoLabel: "x", "sub.fleet.cattle.io/x": "y", "no label at all": "x", "long": strings.Repeat("x", 100<<10), strings.Repeat("k", 100<<10): "x",
 	}
 	name := k.ask(request).Status.ClusterName
-	made := wait(h, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: k.workspace, Name: name}}, "is there", func(*fleet.Cluster) error { return nil })
+	made := wait(h, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: k.ClusterNamespace, Name: name}}, "is there", func(*fleet.Cluster) error { return nil })
 	if want := map[string]string{"env": "dev", fleet.ManagementNameLabel: name}; fmt.Sprint(made.Labels) != fmt.Sprint(want) {
 		t.Errorf("labels %v, want %v", made.Labels, want)
 	}
@@ -163,7 +164,7 @@ func TestLivingAgentKeepsItsCluster(t *testing.T) {
 		"a replay of its own words": {func(r *fleet.ClusterRegistration) { r.Spec = *victim.registration.Spec.DeepCopy() }, "ClusterInUse"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			request := k.request("victim")
+			request := k.Request("victim")
 			c.change(request)
 			if answer := k.ask(request).Status; answer.State != fleet.RegistrationRejected || answer.Reason != c.want {
 				t.Errorf("got %s, %s: %s", answer.State, answer.Reason, answer.Message)
@@ -181,17 +182,17 @@ func TestSharedTokenDoesNotShareCertificates(t *testing.T) {
 	k := h.token(h.workspace(), "join")
 	for name, change := range map[string]func(*fleet.ClusterRegistration) map[string]any{
 		"another key": func(r *fleet.ClusterRegistration) map[string]any {
-			stolen, _ := newCSR(t, *r.Status.Identity, nil)
+			stolen, _ := enroll.NewCSR(t, *r.Status.Identity, nil)
 			return map[string]any{"csr": stolen}
 		},
 		"an account in place of a certificate": func(*fleet.ClusterRegistration) map[string]any { return map[string]any{"protocolVersion": 0} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			request := k.request("victim " + name)
+			request := k.Request("victim " + name)
 			request.GenerateName, request.Name = "", names.KeyedRegistration([]byte(name))
 			answer := k.ask(request)
 			patch(t, k.client, answer, map[string]any{"spec": change(answer)})
-			follow(t, k.client, answer, decided)
+			enroll.Follow(t, k.client, answer, enroll.Decided)
 			if s := answer.Status; s.Granted || s.State != fleet.RegistrationRejected {
 				t.Errorf("got %+v", s)
 			}
@@ -211,7 +212,7 @@ func TestChangedRegistrationReachesNoOther(t *testing.T) {
 	later(t, victim.registration)
 	own := k.join("own")
 	patch(t, k.client, own.registration, map[string]any{"spec": map[string]any{"clientID": "victim", "protocolVersion": 0}})
-	seen := k.ask(k.request("another")) // after which the hub has looked at the change
+	seen := k.ask(k.Request("another")) // after which the hub has looked at the change
 	wait(h, seen, "is approved", func(r *fleet.ClusterRegistration) error {
 		if r.Status.Identity == nil {
 			return errors.New("it is not")
@@ -241,7 +242,7 @@ func TestFinalizersHoldNothing(t *testing.T) {
 	k := h.token(h.workspace(), "join")
 	own := k.join("own")
 	own.live()
-	deployed := h.deployment(h.bundle(k.workspace, "app"), own.namespace)
+	deployed := h.deployment(h.bundle(k.ClusterNamespace, "app"), own.namespace)
 	patch(t, h.client, deployed, map[string]any{"metadata": map[string]any{"finalizers": []string{fleet.BundleDeploymentFinalizer}}}) // upstream's hub did
 
 	held := []string{"evil.example/for-ever"}
@@ -269,18 +270,18 @@ func TestMeetingNames(t *testing.T) {
 	h := getHub(t)
 	k := h.token(h.workspace(), "join")
 	shared := strings.Repeat("a", 40)
-	victim, rogue := meeting(k.workspace, shared)
-	request := k.request("victim")
+	victim, rogue := meeting(k.ClusterNamespace, shared)
+	request := k.Request("victim")
 	request.Spec.ClusterName = victim
 	namespace := k.ask(request).Status.ClusterNamespace
-	deployed := h.deployment(h.bundle(k.workspace, "app"), namespace)
+	deployed := h.deployment(h.bundle(k.ClusterNamespace, "app"), namespace)
 
-	request = k.request("rogue")
+	request = k.Request("rogue")
 	request.Spec.ClusterName = rogue
 	if err := k.client.Create(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: k.workspace, Name: rogue}}
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: k.ClusterNamespace, Name: rogue}}
 	wait(h, cluster, "is refused its namespace", func(c *fleet.Cluster) error {
 		for _, condition := range c.Status.Conditions {
 			if condition.Type == fleet.ConditionProcessed && condition.Status == corev1.ConditionFalse && c.Status.Namespace == "" {

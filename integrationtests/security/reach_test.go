@@ -206,7 +206,7 @@ func TestAgentReachesNothingElse(t *testing.T) {
 		"create a token":                create(&fleet.ClusterRegistrationToken{ObjectMeta: meta(own.namespace, "x")}),
 		"create a content":              create(&fleet.Content{ObjectMeta: meta("", "s-x")}),
 		"overwrite a content":           write(&fleet.Content{ObjectMeta: meta("", mine.Labels[fleet.ContentLabel])}, map[string]any{"content": []byte("x")}),
-		"register another":              create(k.request("third")),
+		"register another":              create(k.Request("third")),
 		"register at another cluster's": create(&fleet.ClusterRegistration{ObjectMeta: meta(other.namespace, "x")}),
 		"answer itself": func(ctx context.Context) error {
 			return c.Status().Patch(ctx, &fleet.ClusterRegistration{ObjectMeta: meta(own.namespace, "x")}, merge(t, map[string]any{"status": map[string]any{"granted": true}}))
@@ -286,7 +286,7 @@ func TestTokenReachesNothing(t *testing.T) {
 		lists(k.client, namespace).mustBeForbidden(t)
 	}
 	c := k.client
-	theirs := second.ask(second.request("other"))
+	theirs := second.ask(second.Request("other"))
 	attempts{
 		"read another token's registration": func(ctx context.Context) error {
 			return c.Get(ctx, client.ObjectKeyFromObject(theirs), &fleet.ClusterRegistration{})

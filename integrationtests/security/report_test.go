@@ -141,7 +141,7 @@ func TestForgedLease(t *testing.T) {
 		lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x", Controller: ptr.To(true)}}
 		lease.Annotations = map[string]string{
 			"fleet.cattle.io/agent-version": strings.Repeat("v", 200<<10), "fleet.cattle.io/protocol-version": "-1e9",
-			fleet.ClusterAnnotation: good.cluster.Name, fleet.ClusterNamespaceAnnotation: k.workspace,
+			fleet.ClusterAnnotation: good.cluster.Name, fleet.ClusterNamespaceAnnotation: k.ClusterNamespace,
 		}
 	})
 	wait(h, evil.cluster, "is heard", func(c *fleet.Cluster) error {
@@ -169,11 +169,11 @@ func TestForgedNamespace(t *testing.T) {
 	h := getHub(t)
 	k := h.token(h.workspace(), "join")
 	victim, own := k.join("victim"), k.join("own")
-	bundle := h.bundle(k.workspace, "app")
+	bundle := h.bundle(k.ClusterNamespace, "app")
 	before := h.deployment(bundle, victim.namespace)
 	stop := h.forge(own.cluster, victim.namespace)
 	for range 20 {
-		answer := k.ask(k.request("own")).Status
+		answer := k.ask(k.Request("own")).Status
 		if answer.ClusterNamespace == victim.namespace || answer.Identity != nil && strings.Contains(answer.Identity.User, victim.namespace) {
 			t.Errorf("got %+v", answer)
 			break
@@ -224,7 +224,7 @@ func TestFlood(t *testing.T) {
 	const flood, bytes = 80, 700 << 10
 	filler := strings.Repeat("x", bytes)
 	for i := range flood {
-		request := k.request(strconv.Itoa(i))
+		request := k.Request(strconv.Itoa(i))
 		switch i % 4 {
 		case 0:
 			request.Spec.ClientID = filler
@@ -241,7 +241,7 @@ func TestFlood(t *testing.T) {
 	}
 	k.join("honest")
 	var all fleet.ClusterRegistrationList
-	if err := h.client.List(t.Context(), &all, client.InNamespace(k.workspace)); err != nil {
+	if err := h.client.List(t.Context(), &all, client.InNamespace(k.ClusterNamespace)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range all.Items {
@@ -258,7 +258,7 @@ func TestFlood(t *testing.T) {
 	}
 	t.Logf("resident before %d MB, after %d MB", began>>20, h.resident()>>20)
 	var made fleet.ClusterList
-	if err := h.client.List(t.Context(), &made, client.InNamespace(k.workspace)); err != nil || len(made.Items) != 1 {
+	if err := h.client.List(t.Context(), &made, client.InNamespace(k.ClusterNamespace)); err != nil || len(made.Items) != 1 {
 		t.Errorf("there are %d Clusters (%v)", len(made.Items), err)
 	}
 }

@@ -13,8 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -23,6 +21,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
+	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/join"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
@@ -48,22 +47,15 @@ type Pair struct {
 }
 
 // Start makes the namespaces and starts an agent with the arguments. Its process ends with the test.
-func Start(t testing.TB, hub, member *kube.Cluster, args ...string) *Pair {
+func Start(t testing.TB, hubCluster, member *kube.Cluster, args ...string) *Pair {
 	t.Helper()
-	p := &Pair{Hub: hub, Member: member}
+	p := &Pair{Hub: hubCluster, Member: member}
 	p.installDefinitions(t)
-	scheme := runtime.NewScheme()
-	if err := fleet.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	config := hub.Admin().Config
-	config.GroupVersion, config.APIPath = &fleet.GroupVersion, "/apis"
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	var err error
-	if p.fleet, err = rest.RESTClientFor(config); err != nil {
+	if p.fleet, err = hub.NewClient(hubCluster.Admin().Config); err != nil {
 		t.Fatal(err)
 	}
-	p.Namespace, p.Target = kubetest.Namespace(t, hub), kubetest.Namespace(t, member)
+	p.Namespace, p.Target = kubetest.Namespace(t, hubCluster), kubetest.Namespace(t, member)
 	p.giveIdentity(t)
 	p.startAgent(t, args)
 	return p

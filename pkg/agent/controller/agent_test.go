@@ -21,8 +21,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
@@ -64,27 +62,15 @@ func newWorld(t *testing.T) *world {
 	all := clusters.Get(t)
 	w := &world{t: t, hub: all.Hub, member: all.Members[0]}
 	prepared.Do(w.prepare)
-	w.client = fleetClient(t, w.hub.Admin().Config)
+	var err error
+	if w.client, err = hub.NewClient(w.hub.Admin().Config); err != nil {
+		t.Fatal(err)
+	}
 	w.toHub = func() *rest.Config { return w.hub.Admin().Config }
 	w.namespace = kubetest.Namespace(t, w.hub)
 	w.target = kubetest.Namespace(t, w.member)
 	w.start()
 	return w
-}
-
-func fleetClient(t *testing.T, config *rest.Config) rest.Interface {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := fleet.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	config.GroupVersion, config.APIPath = &fleet.GroupVersion, "/apis"
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.RESTClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
 }
 
 // prepare installs the definitions on the hub and makes the agents' namespace on the member.

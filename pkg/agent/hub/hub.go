@@ -44,6 +44,23 @@ type Registry interface {
 
 // New returns a view of a cluster namespace on the hub.
 func New(config *rest.Config, namespace string, registry Registry) (*Hub, error) {
+	client, err := NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the hub: %w", err)
+	}
+	objects := cache.NewListWatchFromClient(client, resourceName, namespace, fields.Everything())
+	return &Hub{
+		namespace: namespace, fleet: client, clients: clients, registry: registry,
+		source: view.New(objects, trim), reports: newReports(clock.RealClock{}),
+	}, nil
+}
+
+// NewClient returns a client of the hub for kinds of fleet.cattle.io.
+func NewClient(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	if err := fleet.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -56,15 +73,7 @@ func New(config *rest.Config, namespace string, registry Registry) (*Hub, error)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
 	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the hub: %w", err)
-	}
-	objects := cache.NewListWatchFromClient(client, resourceName, namespace, fields.Everything())
-	return &Hub{
-		namespace: namespace, fleet: client, clients: clients, registry: registry,
-		source: view.New(objects, trim), reports: newReports(clock.RealClock{}),
-	}, nil
+	return client, nil
 }
 
 // ListWatch lists and watches the deployments of the cluster, whatever carries them, for one informer. Nobody

@@ -17,13 +17,12 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
@@ -110,7 +109,7 @@ func (j *Joiner) isRefused(ctx context.Context, credential Credential) bool {
 }
 
 func listDeployments(ctx context.Context, config *rest.Config, namespace string) error {
-	client, err := fleetClient(config)
+	client, err := hub.NewClient(config)
 	if err != nil {
 		return err
 	}
@@ -128,7 +127,7 @@ func (j *Joiner) register(ctx context.Context, boot *bootstrap, settings Setting
 	if err != nil {
 		return nil, err
 	}
-	hub, err := fleetClient(config)
+	client, err := hub.NewClient(config)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +135,7 @@ func (j *Joiner) register(ctx context.Context, boot *bootstrap, settings Setting
 	if err != nil {
 		return nil, err
 	}
-	request := registration{client: hub, namespace: boot.workspace, name: under.name}
+	request := registration{client: client, namespace: boot.workspace, name: under.name}
 	wanted, err := j.request(ctx, boot, settings, under)
 	if err != nil {
 		return nil, err
@@ -407,20 +406,4 @@ func newRequest(keyPEM []byte, identity fleet.AgentIdentity) ([]byte, error) {
 		return nil, fmt.Errorf("make a certificate request: %w", err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: data}), nil
-}
-
-func fleetClient(config *rest.Config) (rest.Interface, error) {
-	scheme := runtime.NewScheme()
-	if err := fleet.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	typed := rest.CopyConfig(config)
-	typed.GroupVersion = &fleet.GroupVersion
-	typed.APIPath = "/apis"
-	typed.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.RESTClientFor(typed)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the hub: %w", err)
-	}
-	return client, nil
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
@@ -162,11 +163,11 @@ func (r *Renewer) renew(ctx context.Context) (*Credential, error) {
 	if err := r.Joiner.describe(&wanted.Spec); err != nil {
 		return nil, err
 	}
-	hub, err := fleetClient(r.Connection.Config())
+	client, err := hub.NewClient(r.Connection.Config())
 	if err != nil {
 		return nil, err
 	}
-	request := registration{client: hub, namespace: wanted.Namespace, name: wanted.Name}
+	request := registration{client: client, namespace: wanted.Namespace, name: wanted.Name}
 	if err := request.create(ctx, wanted); err != nil {
 		return nil, err
 	}

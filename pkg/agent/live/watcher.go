@@ -168,7 +168,7 @@ func (w *Watcher) start(resource schema.GroupVersionResource) *kind {
 	ctx, stop := context.WithCancel(w.ctx)
 	followed := &kind{informer: informer, stop: stop}
 	// The errors below only concern informers that have already started.
-	_ = informer.SetTransform(trim)
+	_ = informer.SetTransform(Trim)
 	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		followed.mu.Lock()
 		followed.failure = err
@@ -178,7 +178,7 @@ func (w *Watcher) start(resource schema.GroupVersionResource) *kind {
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { w.tell(object) },
 		UpdateFunc: func(before, after any) {
-			if version(before) == version(after) {
+			if IsSame(before, after) {
 				return
 			}
 			w.tell(before)
@@ -232,15 +232,15 @@ func hashOf(object any) string {
 	return meta.GetLabels()[fleet.SetHashLabel]
 }
 
-func version(object any) string {
-	if meta, ok := object.(metav1.Object); ok {
-		return meta.GetResourceVersion()
-	}
-	return ""
+// IsSame says whether an informer's update shows the version that was known.
+func IsSame(before, after any) bool {
+	known, ok := before.(metav1.Object)
+	present, alsoOK := after.(metav1.Object)
+	return ok && alsoOK && known.GetResourceVersion() == present.GetResourceVersion()
 }
 
-// trim drops what nobody reads and what makes up half of an object.
-func trim(object any) (any, error) {
+// Trim drops, as an informer's transformation, what nobody reads and what makes up half of an object.
+func Trim(object any) (any, error) {
 	if meta, ok := object.(metav1.Object); ok {
 		meta.SetManagedFields(nil)
 	}

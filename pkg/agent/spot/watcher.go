@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/fairlead-dev/fairlead/pkg/agent/live"
 )
 
 // most bounds the watches of a watcher.
@@ -134,7 +136,7 @@ func (w *Watcher) start(target Target) {
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { w.tell(target) },
 		UpdateFunc: func(before, after any) {
-			if version(before) != version(after) {
+			if !live.IsSame(before, after) {
 				w.tell(target)
 			}
 		},
@@ -158,20 +160,10 @@ func (w *Watcher) tell(target Target) {
 	}
 }
 
-func version(object any) string {
-	if meta, ok := object.(metav1.Object); ok {
-		return meta.GetResourceVersion()
-	}
-	return ""
-}
-
 // trim drops what nobody reads here.
 func trim(object any) (any, error) {
-	if meta, ok := object.(metav1.Object); ok {
-		meta.SetManagedFields(nil)
-	}
 	if pod, ok := object.(*unstructured.Unstructured); ok && pod.GetKind() == "Pod" {
 		delete(pod.Object, "spec")
 	}
-	return object, nil
+	return live.Trim(object)
 }
