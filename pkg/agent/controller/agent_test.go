@@ -271,6 +271,18 @@ func (w *world) configMap(name string) (*corev1.ConfigMap, error) {
 	return w.memberClients().CoreV1().ConfigMaps(w.target).Get(w.t.Context(), name, metav1.GetOptions{})
 }
 
+// untilData waits until a config map has a value.
+func (w *world) untilData(name, key, want string) {
+	w.t.Helper()
+	kubetest.Eventually(w.t, fmt.Sprintf("config map %s has %s: %s", name, key, want), func(context.Context) error {
+		live, err := w.configMap(name)
+		if err == nil && live.Data[key] != want {
+			err = fmt.Errorf("data %v", live.Data)
+		}
+		return err
+	})
+}
+
 func (w *world) untilGone(name string) {
 	w.t.Helper()
 	kubetest.Eventually(w.t, "config map "+name+" is gone", func(context.Context) error {

@@ -22,13 +22,7 @@ func TestHubAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.patchConfigMap("alone", `{"data":{"a":"9"}}`)
-	kubetest.Eventually(t, "drift is corrected without the hub", func(context.Context) error {
-		live, err := w.configMap("alone")
-		if err == nil && live.Data["a"] != "1" {
-			err = fmt.Errorf("data %v", live.Data)
-		}
-		return err
-	})
+	w.untilData("alone", "a", "1")
 	if err := w.hub.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -80,13 +80,10 @@ func TestDriftIsCorrected(t *testing.T) {
 	})
 	w.until("correct", fleet.Ready)
 	w.patchConfigMap("tide", `{"data":{"level":"9","theirs":"x"}}`)
-	kubetest.Eventually(t, "the field is restored", func(context.Context) error {
-		tide, err := w.configMap("tide")
-		if err == nil && (tide.Data["level"] != "1" || tide.Data["theirs"] != "x") {
-			err = fmt.Errorf("data %v", tide.Data)
-		}
-		return err
-	})
+	w.untilData("tide", "level", "1")
+	if tide, err := w.configMap("tide"); err != nil || tide.Data["theirs"] != "x" {
+		t.Errorf("data %v, %v", tide.Data, err)
+	}
 	if err := w.memberClients().CoreV1().ConfigMaps(w.target).Delete(t.Context(), "moon", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -131,13 +128,7 @@ func TestDriftIsForced(t *testing.T) {
 	})
 	// A sibling is corrected all the same.
 	w.patchConfigMap("sand", `{"data":{"a":"9"}}`)
-	kubetest.Eventually(t, "the sibling is restored", func(context.Context) error {
-		sand, err := w.configMap("sand")
-		if err == nil && sand.Data["a"] != "1" {
-			err = fmt.Errorf("data %v", sand.Data)
-		}
-		return err
-	})
+	w.untilData("sand", "a", "1")
 	w.put("forced", bundle{files: files, options: corrected(true)})
 	kubetest.Eventually(t, "the object is replaced", func(context.Context) error {
 		after, err := w.configMap("stone")
@@ -163,13 +154,7 @@ func TestCorrectionIsOneWrite(t *testing.T) {
 	w.until("once", fleet.Ready)
 	before := len(w.memberWrites())
 	w.patchConfigMap("tide", `{"data":{"level":"9"}}`)
-	kubetest.Eventually(t, "the field is restored", func(context.Context) error {
-		tide, err := w.configMap("tide")
-		if err == nil && tide.Data["level"] != "1" {
-			err = fmt.Errorf("data %v", tide.Data)
-		}
-		return err
-	})
+	w.untilData("tide", "level", "1")
 	settle := time.NewTimer(2 * time.Second)
 	<-settle.C
 	if written := w.memberWrites()[before:]; len(written) != 2 { // somebody's and ours
