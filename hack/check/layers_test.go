@@ -66,6 +66,7 @@ var layers = map[string]layer{
 	"pkg/agent/records":      edge,
 	"pkg/agent/live":         edge,
 	"pkg/agent/spot":         edge,
+	"pkg/agent/roster":       edge,
 	"pkg/agent/sight":        edge,
 	"pkg/agent/removal":      edge,
 	"pkg/agent/join":         edge,

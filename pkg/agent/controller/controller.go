@@ -6,12 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
@@ -22,10 +17,9 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
 	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
 	"github.com/fairlead-dev/fairlead/pkg/agent/removal"
+	"github.com/fairlead-dev/fairlead/pkg/agent/roster"
 	"github.com/fairlead-dev/fairlead/pkg/agent/sight"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/confirm"
-	"github.com/fairlead-dev/fairlead/pkg/merge"
 )
 
 // Options of the controller.
@@ -54,12 +48,9 @@ type Controller struct {
 	member   *access.Member
 	deployer *helm.Deployer
 	observer *sight.Observer
-	// informers make the informer and doubt lists that lack much.
-	informers *confirm.Informers
-	informer  cache.SharedIndexInformer
-	queue     workqueue.TypedRateLimitingInterface[string]
+	queue    workqueue.TypedRateLimitingInterface[string]
 
-	roster     *roster
+	roster     *roster.Roster
 	handover   *handover.Ledger
 	departures *removal.Departures
 	remover    *removal.Remover
@@ -90,7 +81,7 @@ type entry struct {
 	dropped time.Time
 	kept    []string
 
-	failure  *failure
+	attempts pace.Attempts
 	turns    pace.Turns
 	reported hub.Reported
 	// carrier is the merged object that the deployment was last seen in.
@@ -99,14 +90,6 @@ type entry struct {
 	// The following are guarded by Controller.mu.
 	waits      bool // for dependencies
 	leftBehind []releases.Record
-}
-
-// failure is the last attempt to deploy, if it did not succeed.
-type failure struct {
-	deploymentID string
-	err          error
-	attempts     int
-	next         time.Time
 }
 
 // New returns a controller; Run starts it. Its watches on the member end with the context.
@@ -128,55 +111,31 @@ func New(ctx context.Context, from *hub.Hub, member *access.Member, deployer *he
 	}
 	c := &Controller{
 		options: options, hub: from, member: member, deployer: deployer,
-		informers: confirm.NewInformers(metadataFrom(from), kindOf, options.Clock.Now),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)),
 		entries: map[string]*entry{},
 	}
-	c.informer = c.informers.New(from.ListWatch(), &fleet.BundleDeployment{}, 0, cache.Indexers{})
-	c.roster = &roster{store: c.informer.GetStore(), namespace: from.Namespace(), owners: map[string]string{}}
+	var err error
+	c.roster, err = roster.New(from, roster.Handlers{Changed: c.queue.Add, Moved: c.wakeDependents, Gone: c.gone}, options.Clock.Now)
+	if err != nil {
+		return nil, err
+	}
 	c.handover = handover.New(c.roster, options.VolumeGrace)
 	doubt := removal.Doubt{ConfirmAfter: options.ConfirmAfter, HeldFor: options.CollectEvery}
 	c.departures = removal.NewDepartures(from, doubt, options.Clock, options.Log)
 	c.remover = removal.NewRemover(deployer, options.AgentNamespace, options.Log)
-	var err error
-	changed := sight.Handlers{Set: c.objectChanged, Bundle: func(name string) { c.queue.Add(name) }}
+	changed := sight.Handlers{Set: c.objectChanged, Bundle: c.queue.Add}
 	c.observer, err = sight.New(ctx, member, deployer, options.Clock, changed, options.Log)
-	if err != nil {
-		return nil, err
-	}
-	_, err = c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) {
-			deployment := object.(*fleet.BundleDeployment)
-			c.queue.Add(deployment.Name)
-			c.wakeDependents()
-		},
-		UpdateFunc: c.updated,
-		DeleteFunc: c.deleted,
-	})
 	return c, err
-}
-
-// metadataFrom looks a BundleDeployment up on the hub.
-func metadataFrom(from *hub.Hub) confirm.Lookup {
-	return func(ctx context.Context, _ schema.GroupVersionKind, key types.NamespacedName) (*metav1.ObjectMeta, error) {
-		deployment, err := from.Get(ctx, key.Name)
-		return &deployment.ObjectMeta, err
-	}
-}
-
-func kindOf(runtime.Object) (schema.GroupVersionKind, error) {
-	return fleet.GroupVersion.WithKind("BundleDeployment"), nil
 }
 
 // Run works until the context ends. While the hub is away it keeps trying to reach it.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.queue.ShutDown()
-	go c.informer.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced) {
+	if !c.roster.Start(ctx) {
 		return nil
 	}
-	c.options.Log.Info("hub is listed", "deployments", len(c.informer.GetStore().ListKeys()))
+	c.options.Log.Info("hub is listed", "deployments", len(c.roster.All()))
 	c.collect(ctx) // before anything is deployed: what has lost its deployment lets go of what others want
 	var workers sync.WaitGroup
 	for range c.options.Workers {
@@ -211,27 +170,6 @@ func (c *Controller) work(ctx context.Context) {
 	}
 }
 
-// updated queues a BundleDeployment when anything but its status changed; a new status may be what
-// others wait for.
-func (c *Controller) updated(before, after any) {
-	old, current := before.(*fleet.BundleDeployment), after.(*fleet.BundleDeployment)
-	if needsPass(old, current) {
-		c.queue.Add(current.Name)
-	}
-	if old.ResourceVersion != current.ResourceVersion {
-		c.wakeDependents()
-	}
-}
-
-func needsPass(old, current *fleet.BundleDeployment) bool {
-	return old.UID != current.UID || old.Generation != current.Generation ||
-		!sameTime(old, current) || len(old.Finalizers) != len(current.Finalizers) || merge.Moved(old, current)
-}
-
-func sameTime(old, current *fleet.BundleDeployment) bool {
-	return (old.DeletionTimestamp == nil) == (current.DeletionTimestamp == nil)
-}
-
 // objectChanged is told by the watches on the member.
 func (c *Controller) objectChanged(setHash string) {
 	if name, known := c.roster.Owner(setHash); known {
@@ -249,7 +187,7 @@ func (c *Controller) entry(name string) *entry {
 	made := &entry{name: name, turns: pace.Turns{}, setHash: c.deployer.Claim(name, fleet.BundleDeploymentOptions{}).SetHash}
 	made.view = c.observer.View(name, made.setHash)
 	c.entries[name] = made
-	c.roster.own(made.setHash, name)
+	c.roster.Own(made.setHash, name)
 	return made
 }
 
@@ -273,7 +211,7 @@ func (c *Controller) forget(e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.entries, e.name)
-	c.roster.own(e.setHash, "")
+	c.roster.Disown(e.setHash)
 }
 
 // wake queues deployments.

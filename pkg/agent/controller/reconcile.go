@@ -9,6 +9,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
 	"github.com/fairlead-dev/fairlead/pkg/agent/report"
+	"github.com/fairlead-dev/fairlead/pkg/agent/roster"
 	"github.com/fairlead-dev/fairlead/pkg/agent/sight"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -41,7 +42,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 		}
 		return c.report(ctx, e, deployment, sight.Seen{Err: err})
 	}
-	if wants(deployment, e) && isFree(deployment) {
+	if wants(deployment, e) && roster.IsFree(deployment) {
 		c.attempt(ctx, e, deployment)
 		if err := c.load(ctx, e, deployment); err != nil {
 			return c.report(ctx, e, deployment, sight.Seen{Err: err})
@@ -58,7 +59,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 // examine observes what is on the member, corrects it where that is wanted, and reports.
 func (c *Controller) examine(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) (time.Duration, error) {
 	seen := e.look(ctx, deployment)
-	if isFree(deployment) && c.correct(ctx, e, deployment, seen) {
+	if roster.IsFree(deployment) && c.correct(ctx, e, deployment, seen) {
 		seen = e.look(ctx, deployment)
 	}
 	later := pace.Sooner(seen.Again, c.nextAttempt(e, deployment))
@@ -88,7 +89,7 @@ func mergedIn(deployment *fleet.BundleDeployment) string {
 // tidy removes what the deployment no longer needs, where that is not a matter of the release itself.
 func (c *Controller) tidy(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) (time.Duration, error) {
 	c.takeLeftBehind(e)
-	if !isFree(deployment) || wants(deployment, e) {
+	if !roster.IsFree(deployment) || wants(deployment, e) {
 		return 0, nil
 	}
 	c.wake(c.handover.Took(e.name, deployment.Spec.DeploymentID, e.record.Objects))
@@ -96,12 +97,6 @@ func (c *Controller) tidy(ctx context.Context, e *entry, deployment *fleet.Bundl
 		return 0, err
 	}
 	return c.letGo(ctx, e, deployment)
-}
-
-// isFree says whether the agent may change anything for this deployment.
-func isFree(deployment *fleet.BundleDeployment) bool {
-	spec := deployment.Spec
-	return !spec.Paused && !spec.OffSchedule && !spec.WaitingForValues && spec.DeploymentID != ""
 }
 
 // wants says whether the release is not what the deployment asks for. A release made by another agent
@@ -151,39 +146,26 @@ func (c *Controller) load(ctx context.Context, e *entry, deployment *fleet.Bundl
 
 // attempt deploys unless the last attempt at the same failed a moment ago.
 func (c *Controller) attempt(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) {
-	now := c.options.Clock.Now()
-	same := e.failure != nil && e.failure.deploymentID == deployment.Spec.DeploymentID
+	id := deployment.Spec.DeploymentID
 	retry := c.handover.MayRetry(e.name)
-	if same && !retry && !isWoken(e.failure.err) && now.Before(e.failure.next) {
+	if !retry && !e.attempts.May(id, c.options.Clock.Now()) {
 		return
 	}
 	err := c.deploy(ctx, e, deployment)
-	c.handover.Tried(e.name, deployment.Spec.DeploymentID, err)
+	c.handover.Tried(e.name, id, err)
 	if err == nil {
-		e.failure = nil
+		e.attempts = pace.Attempts{}
 		return
 	}
-	attempts := 1
-	if same && fault.ClassOf(e.failure.err) == fault.ClassOf(err) {
-		attempts = e.failure.attempts + 1
-	}
+	attempts := e.attempts.Failed(id, err, c.options.Clock.Now())
 	c.options.Log.Info("deployment failed", "bundledeployment", e.name, "class", fault.ClassOf(err), "attempt", attempts, "reason", err.Error())
-	e.failure = &failure{
-		deploymentID: deployment.Spec.DeploymentID, err: err, attempts: attempts,
-		next: c.options.Clock.Now().Add(pace.Backoff(err, attempts)),
-	}
-}
-
-// isWoken says whether events end what a deployment failed of, so that it is tried again with each.
-func isWoken(err error) bool {
-	return fault.ClassOf(err) == fault.Waiting || fault.ReasonOf(err) == depends.ReasonCycle
 }
 
 func (c *Controller) nextAttempt(e *entry, deployment *fleet.BundleDeployment) time.Duration {
-	if e.failure == nil || !wants(deployment, e) || !isFree(deployment) {
+	if !wants(deployment, e) || !roster.IsFree(deployment) {
 		return 0
 	}
-	return max(e.failure.next.Sub(c.options.Clock.Now()), time.Millisecond)
+	return e.attempts.Wait(c.options.Clock.Now())
 }
 
 func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.BundleDeployment) error {
@@ -191,7 +173,7 @@ func (c *Controller) deploy(ctx context.Context, e *entry, deployment *fleet.Bun
 		return err
 	}
 	c.setWaits(e, true) // before looking, so that what changes meanwhile wakes us
-	if err := depends.Check(deployment, c.roster.all()); err != nil {
+	if err := depends.Check(deployment, c.roster.All()); err != nil {
 		return err
 	}
 	c.setWaits(e, false)
@@ -252,8 +234,8 @@ func (e *entry) facts(deployment *fleet.BundleDeployment, seen sight.Seen) repor
 		facts.Release = e.record.String()
 		facts.Applied = deployment.Spec.DeploymentID != "" && !wants(deployment, e)
 	}
-	if e.failure != nil && e.failure.deploymentID == deployment.Spec.DeploymentID && wants(deployment, e) {
-		facts.Failure = e.failure.err
+	if wants(deployment, e) {
+		facts.Failure = e.attempts.Err(deployment.Spec.DeploymentID)
 	}
 	return facts
 }

@@ -8,30 +8,21 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/handover"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
+	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
 	"github.com/fairlead-dev/fairlead/pkg/agent/removal"
 	"github.com/fairlead-dev/fairlead/pkg/agent/sight"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
-// deleted notes how a BundleDeployment went: by an event, or because a new list lacks it.
-func (c *Controller) deleted(object any) {
-	inferred := false
-	if unseen, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object, inferred = unseen.Obj, true
-	}
-	deployment, ok := object.(*fleet.BundleDeployment)
-	if !ok {
-		return
-	}
-	c.entry(deployment.Name) // it may not have been looked at yet
-	c.departures.Deleted(deployment.Name, !inferred)
-	c.queue.Add(deployment.Name)
-	c.wakeDependents()
+// gone notes how a BundleDeployment went.
+func (c *Controller) gone(name string, certain bool) {
+	c.entry(name) // it may not have been looked at yet
+	c.departures.Deleted(name, certain)
+	c.queue.Add(name)
 }
 
 // reconcileDeleted uninstalls what a deletion timestamp says is to go, reports that it is gone, and
@@ -48,7 +39,7 @@ func (c *Controller) finishDeleted(ctx context.Context, e *entry, deployment *fl
 		_, reportErr := c.report(ctx, e, deployment, sight.Seen{Err: err})
 		return errors.Join(err, reportErr)
 	}
-	e.loaded, e.found, e.record, e.failure = true, false, releases.Record{}, nil
+	e.loaded, e.found, e.record, e.attempts = true, false, releases.Record{}, pace.Attempts{}
 	e.view.Close()
 	if _, err := c.report(ctx, e, deployment, sight.Seen{}); err != nil {
 		return err
@@ -74,7 +65,7 @@ func (c *Controller) finishDeleted(ctx context.Context, e *entry, deployment *fl
 func (c *Controller) reconcileAbsent(ctx context.Context, e *entry) (time.Duration, error) {
 	verdict, err := c.departures.Confirm(ctx, e.name, c.countKnown())
 	if verdict.Listed {
-		c.informers.Refresh(&fleet.BundleDeployment{}) // no event is to come of what a first list lacked
+		c.roster.Refresh()
 	}
 	if err != nil || !verdict.Gone {
 		return verdict.Again, err

@@ -3,5 +3,5 @@
 //
 // It is pure: times are given. It refuses to wait.
 //
-// Start reading with Turns.Due and Backoff.
+// Start reading with Turns.Due and Attempts.May.
 package pace

@@ -1,11 +1,6 @@
 package pace
 
-import (
-	"math/rand/v2"
-	"time"
-
-	"github.com/fairlead-dev/fairlead/pkg/fault"
-)
+import "time"
 
 const (
 	// first, step and most space corrections that do not last: the first is made at once, the next ones
@@ -51,23 +46,6 @@ func (c *Corrections) delay() time.Duration {
 		delay = min(step*delay, most)
 	}
 	return delay
-}
-
-// Backoff returns how long to wait after so many failed attempts, with some jitter: what a person has to
-// mend is tried more rarely than what mends itself.
-func Backoff(err error, attempts int) time.Duration {
-	first, most := time.Second, time.Minute
-	switch fault.ClassOf(err) {
-	case fault.Waiting:
-		first, most = 2*time.Second, 15*time.Second
-	case fault.Stalled, fault.Denied:
-		first, most = 5*time.Second, 5*time.Minute
-	}
-	wait := most
-	if attempts < 12 {
-		wait = min(first<<(attempts-1), most)
-	}
-	return wait + rand.N(wait/10+1)
 }
 
 // Sooner returns the shorter of two waits, of which 0 means that there is none.
