@@ -80,13 +80,19 @@ func (w *Writer) assign(ctx context.Context, namespace string, added []*change) 
 	return absent, nil
 }
 
+// writeObject writes the changes of one object, or removes it when they leave nothing of it.
 func (w *Writer) writeObject(ctx context.Context, key types.NamespacedName, changes []*change, absent bool) {
-	if gone, err := w.removeWhole(ctx, key, changes); gone || err != nil {
-		for _, c := range changes {
-			c.err = err
-		}
+	gone, err := w.removeWhole(ctx, key, changes)
+	if !gone && err == nil {
+		w.writeParts(ctx, key, changes, absent)
 		return
 	}
+	for _, c := range changes {
+		c.err = err
+	}
+}
+
+func (w *Writer) writeParts(ctx context.Context, key types.NamespacedName, changes []*change, absent bool) {
 	object, err := w.send(ctx, key, changes, absent)
 	if absent && apierrors.IsAlreadyExists(err) || !absent && apierrors.IsNotFound(err) && hasNew(changes) {
 		absent = !absent // another replica has made or emptied it meanwhile
