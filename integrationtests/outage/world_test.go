@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -150,13 +151,16 @@ func resources(name, version string) []fleet.BundleResource {
 	return []fleet.BundleResource{{Name: "one.yaml", Content: fmt.Sprintf(manifest, name, version)}}
 }
 
-// change gives a bundle other files, as a person does, and edits its targets (from one version to the next, to the
-// same effect), so that no guard against deletions that no person asked for holds anything back.
+// change gives a bundle other files, as a person does, and one more target, which is no cluster's, so that no guard
+// against deletions that no person asked for holds anything back.
 func (w *world) change(name, version string) {
 	w.t.Helper()
-	mode := []fleet.TargetCustomizationMode{fleet.FirstMatch, fleet.AllMatches}[version[len(version)-1]%2]
-	patch := fmt.Appendf(nil, `{"spec":{"targetCustomizationMode":%q,"resources":[{"name":"one.yaml","content":%q}]}}`, mode, resources(name, version)[0].Content)
-	w.patch(&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}, string(patch))
+	const edit = `[{"op":"replace","path":"/spec/resources/0/content","value":%q},{"op":"add","path":"/spec/targets/-","value":{"clusterName":%q}}]`
+	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	patch := client.RawPatch(types.JSONPatchType, fmt.Appendf(nil, edit, resources(name, version)[0].Content, "nobody-"+version))
+	if err := w.client.Patch(w.t.Context(), bundle, patch); err != nil {
+		w.t.Fatalf("change bundle %s: %v", name, err)
+	}
 }
 
 func (w *world) patch(object client.Object, patch string) {
