@@ -6,5 +6,7 @@
 // Nobody may change what is returned, or what it points to: it belongs to the cache, and others read it at the same
 // time. Copy it before.
 //
+// Of Secrets it offers caches that know their metadata alone (Secrets).
+//
 // Start reading at New.
 package cached

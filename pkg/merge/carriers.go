@@ -52,6 +52,19 @@ const (
 	differs = "differs"
 )
 
+// InMerged says that a merged object carries a deployment, as it is shown.
+func InMerged(deployment *fleet.BundleDeployment) bool { return carrierOf(deployment).IsMerged() }
+
+// AnyInMerged says that a merged object carries any of the deployments, or carried it until now.
+func AnyInMerged(deployments []*fleet.BundleDeployment) bool {
+	for _, deployment := range deployments {
+		if carriers := Carriers(deployment); len(carriers) > 1 || carriers[0].IsMerged() {
+			return true
+		}
+	}
+	return false
+}
+
 func carrierOf(deployment *fleet.BundleDeployment) Carrier { return Carriers(deployment)[0] }
 
 func note(deployment *fleet.BundleDeployment, carriers []Carrier) {

@@ -7,14 +7,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
 	"github.com/fairlead-dev/fairlead/pkg/cached"
 )
 
-// Indexes of BundleDeployments: by their Bundle, and by the contents they refer to, now or staged.
-const (
-	bundleIndex  = "bundle"
-	contentIndex = "content"
-)
+// bundleIndex finds BundleDeployments by their Bundle.
+const bundleIndex = "bundle"
 
 // caches are what a pass reads whole lists of. Nothing in them may be changed.
 type caches struct {
@@ -36,7 +34,7 @@ func indexesOfDeployments() map[string]cached.Index[*fleet.BundleDeployment] {
 		bundleIndex: func(deployment *fleet.BundleDeployment) []string {
 			return []string{deployment.Labels[fleet.BundleNamespaceLabel] + "/" + deployment.Labels[fleet.BundleLabel]}
 		},
-		contentIndex: contentOfDeployment,
+		contents.DeploymentIndex: contents.OfDeployment,
 	}
 }
 

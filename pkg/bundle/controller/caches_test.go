@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
@@ -87,7 +88,7 @@ func TestPassesLeaveCachesAlone(t *testing.T) {
 		r := &Reconciler{
 			slots:  make(chan struct{}, allWriters),
 			Client: hub, Reader: hub, Rollups: numbers, Deployments: carrier.New(hub, hub), Metrics: metrics, Now: time.Now,
-			accesses: &accesses{client: hub, reader: hub, cached: hub},
+			contents: &contents.Store{},
 		}
 		bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "shop", Labels: map[string]string{fleet.RepoLabel: "repo", "team": "a"}}}
 		bundle.Spec.ContentsID, bundle.Spec.ContentsStorage = "s-1", fleet.ContentsOnHub
@@ -131,7 +132,7 @@ func TestPassesLeaveCachesAlone(t *testing.T) {
 		pass("merging, its first step", 0, 0, 0)
 		pass("merging, its second", 0, 0, 0)
 		hub.read()
-		if slices.ContainsFunc(hub.cached, func(d *fleet.BundleDeployment) bool { return !isMerged(d) }) || len(hub.cached) != 5 {
+		if slices.ContainsFunc(hub.cached, func(d *fleet.BundleDeployment) bool { return !merge.InMerged(d) }) || len(hub.cached) != 5 {
 			t.Fatal("not all is merged")
 		}
 		bundle.Labels["team"], snapshot.ManifestID = "b", "s-2"

@@ -3,13 +3,11 @@
 //
 // A pass over one Bundle is: gather (one snapshot from caches), plan (pure, pkg/target), execute
 // (contents, values and deployments; siblings go on when one fails), observe (pure, pkg/status), one
-// status patch. Bundles come from the cache without their files; Content objects hold those, once for
-// every different set of files, and are collected when nobody refers to them.
+// status patch. Bundles come from the cache without their files, which package contents keeps.
 //
-// What deployments need and somebody takes away comes back: their values (of which only names are cached)
-// and Contents. A bundle whose own values are gone says so in its Ready condition, with the reason
-// ValuesMissing, and whoever made the bundle writes them again. A deployment of the same name that belongs to
-// another bundle is never taken.
+// What deployments need and somebody takes away comes back: their values, of which only names are cached. A
+// bundle whose own values are gone says so in its Ready condition, with the reason ValuesMissing, and whoever
+// made the bundle writes them again. A deployment of the same name that belongs to another bundle is never taken.
 //
 // The package never deletes because of an error or an empty read: it plans only on synchronised caches,
 // and deletes of many deployments at once that no person asked for wait for confirmation.

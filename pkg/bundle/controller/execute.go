@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
@@ -25,7 +27,7 @@ const writers, allWriters = 16, 32
 // execute carries a plan out. Siblings go on when one fails; the joined error names them.
 func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot target.Snapshot, plan target.Plan, where merging) error {
 	if len(plan.Create)+len(plan.Update) > 0 && bundle.Spec.ContentsID == "" && bundle.Spec.HelmOpOptions == nil {
-		if err := r.contents.ensure(ctx, bundle, snapshot.ManifestID); err != nil {
+		if err := r.contents.Ensure(ctx, bundle, snapshot.ManifestID); err != nil {
 			return err
 		}
 	}
@@ -35,7 +37,7 @@ func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot
 	}
 	key := client.ObjectKeyFromObject(bundle)
 	pass := &pass{
-		reconciler: r, bundle: key, current: current, access: r.accesses.giver(key),
+		reconciler: r, bundle: key, current: current, access: r.contents.Copies(key),
 		merging: where, slots: make(chan struct{}, writers),
 	}
 	if written := clustersOf(plan.Create, plan.Update, plan.Delete); len(written) > 0 {
@@ -43,8 +45,8 @@ func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot
 		defer pass.writing.End()
 	}
 	moves := where.moves(snapshot.Current, plan)
-	return join(
-		pass.access.giveAll(ctx, snapshot.Current),
+	return fault.Join(
+		pass.access.GiveAll(ctx, snapshot.Current),
 		pass.each(ctx, plan.Create, pass.create),
 		pass.each(ctx, plan.Update, pass.update),
 		pass.each(ctx, plan.Delete, pass.delete),
@@ -75,7 +77,7 @@ type pass struct {
 	reconciler *Reconciler
 	bundle     types.NamespacedName
 	current    map[string]*fleet.BundleDeployment
-	access     *giver
+	access     *contents.Copies
 	merging    merging
 	writing    *feed.Writing
 	// slots bound the requests that are under way. Whoever waits for a write together with others takes none.
@@ -124,7 +126,7 @@ func (p *pass) writeValues(ctx context.Context, deployment *target.Deployment) e
 func (p *pass) create(ctx context.Context, deployment *target.Deployment) error {
 	object, made := deployment.Object, false
 	err := p.request(func() (err error) {
-		if err = p.access.give(ctx, object); err == nil {
+		if err = p.access.Give(ctx, object); err == nil {
 			made, err = p.createValues(ctx, deployment)
 		}
 		return err
@@ -202,7 +204,7 @@ func (p *pass) update(ctx context.Context, deployment *target.Deployment) error 
 	if err := p.request(func() error { return p.prepare(ctx, deployment, before) }); err != nil {
 		return err
 	}
-	err := p.write(isMerged(before), func() error { return p.reconciler.Deployments.Update(ctx, object, before) })
+	err := p.write(merge.InMerged(before), func() error { return p.reconciler.Deployments.Update(ctx, object, before) })
 	if err != nil {
 		return fmt.Errorf("update deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
@@ -217,7 +219,7 @@ func (p *pass) update(ctx context.Context, deployment *target.Deployment) error 
 // prepare writes what an update needs beside the deployment.
 func (p *pass) prepare(ctx context.Context, deployment *target.Deployment, before *fleet.BundleDeployment) error {
 	object := deployment.Object
-	if err := p.access.give(ctx, object); err != nil {
+	if err := p.access.Give(ctx, object); err != nil {
 		return err
 	}
 	if deployment.NeedsCurrentValues {
@@ -241,7 +243,7 @@ func (p *pass) deleteValues(ctx context.Context, object *fleet.BundleDeployment)
 
 func (p *pass) delete(ctx context.Context, deployment *target.Deployment) error {
 	object := deployment.Object
-	err := p.write(isMerged(object), func() error {
+	err := p.write(merge.InMerged(object), func() error {
 		if err := p.reconciler.Deployments.Release(ctx, object); err != nil {
 			return err
 		}
@@ -270,5 +272,5 @@ func each[T any](items []T, atOnce int, work func(*T) error) error {
 		})
 	}
 	_ = group.Wait() // every item has its own error
-	return join(problems...)
+	return fault.Join(problems...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 // The hub gives deployments no finalizer, but upstream's does, and those it made are kept. Agents may not
@@ -18,5 +19,5 @@ func (r *Reconciler) releaseDeleted(ctx context.Context, bundle *fleet.Bundle, c
 			problems = append(problems, r.Deployments.Release(ctx, deployment))
 		}
 	}
-	return join(problems...)
+	return fault.Join(problems...)
 }

@@ -23,7 +23,7 @@ type merging struct {
 
 func newMerging(bundle *fleet.Bundle, clusters []target.ClusterInfo, current []*fleet.BundleDeployment) merging {
 	place, ok, _ := merge.PlaceOf(bundle)
-	if !ok && !anyMerged(current) {
+	if !ok && !merge.AnyInMerged(current) {
 		return merging{}
 	}
 	m := merging{needed: true, protocols: make(map[string]int, len(clusters))}
@@ -54,10 +54,6 @@ func (m merging) understood(deployment *fleet.BundleDeployment) bool {
 	return m.protocols[deployment.Namespace] >= merge.Protocol
 }
 
-func isMerged(deployment *fleet.BundleDeployment) bool {
-	return merge.Carriers(deployment)[0].IsMerged()
-}
-
 // moves returns the deployments that stay as they are, but not where they are.
 func (m merging) moves(current []*fleet.BundleDeployment, plan target.Plan) []*fleet.BundleDeployment {
 	if !m.needed {
@@ -82,19 +78,10 @@ func (m merging) moves(current []*fleet.BundleDeployment, plan target.Plan) []*f
 	return moves
 }
 
-func anyMerged(deployments []*fleet.BundleDeployment) bool {
-	for _, deployment := range deployments {
-		if carriers := merge.Carriers(deployment); len(carriers) > 1 || carriers[0].IsMerged() {
-			return true
-		}
-	}
-	return false
-}
-
 // move brings a deployment a step to where it belongs.
 func (p *pass) move(ctx context.Context, deployment *fleet.BundleDeployment) error {
 	place := p.merging.of(deployment)
-	err := p.write(place != nil || isMerged(deployment), func() error {
+	err := p.write(place != nil || merge.InMerged(deployment), func() error {
 		return p.reconciler.Deployments.Move(ctx, deployment, place)
 	})
 	if err != nil {
@@ -116,7 +103,7 @@ func mergedOf(bundle *fleet.Bundle, pass outcome) *status.Merged {
 	for _, deployment := range pass.current {
 		name := deployment.Labels[fleet.ClusterNamespaceLabel] + "/" + deployment.Labels[fleet.ClusterLabel]
 		switch {
-		case isMerged(deployment):
+		case merge.InMerged(deployment):
 			merged.Merged++
 		case !pass.merging.understood(deployment):
 			merged.Old = append(merged.Old, name)

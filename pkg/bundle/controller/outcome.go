@@ -1,12 +1,11 @@
 package controller
 
 import (
-	"cmp"
 	"errors"
-	"slices"
 	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
@@ -37,7 +36,7 @@ func (o outcome) tooEarly() time.Duration {
 	switch {
 	case errors.Is(o.err, errBehind), o.unseen():
 		return behindRetry
-	case errors.Is(o.err, errChanged):
+	case errors.Is(o.err, contents.ErrChanged):
 		return changedRetry
 	}
 	return 0
@@ -64,50 +63,5 @@ const doubtRetry = 10 * time.Second
 
 // observed says that the pass is through with this version of the spec: nothing of it is left to be retried.
 func (o outcome) observed() bool {
-	return o.plan.Unchecked == 0 && !hasTransient(o.err) && fault.ClassOf(o.err) != fault.Waiting
-}
-
-// retried returns the error if it is worth a retry with back-off; others wait for an event.
-func retried(err error) error {
-	if hasTransient(err) {
-		return err
-	}
-	return nil
-}
-
-// hasTransient says that err is transient or one of those joined in it is.
-func hasTransient(err error) bool {
-	switch wrapped := err.(type) { //nolint:errorlint // the tree is walked by hand: every branch counts
-	case nil:
-		return false
-	case *fault.Error:
-		return wrapped.Class == fault.Transient
-	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(wrapped.Unwrap(), hasTransient)
-	case interface{ Unwrap() error }:
-		return hasTransient(wrapped.Unwrap())
-	}
-	return true
-}
-
-// shownErrors bounds the siblings named in one error.
-const shownErrors = 5
-
-// join joins the errors of siblings: a few of them, those that are worth a retry first, and how many more.
-func join(problems ...error) error {
-	problems = slices.DeleteFunc(slices.Clone(problems), func(err error) bool { return err == nil })
-	if len(problems) <= shownErrors {
-		return errors.Join(problems...)
-	}
-	slices.SortStableFunc(problems, func(a, b error) int { return cmp.Compare(rank(a), rank(b)) })
-	left := len(problems) - shownErrors
-	more := fault.New(fault.ClassOf(problems[0]), fault.ReasonOf(problems[0]), "and %d more", left)
-	return errors.Join(append(problems[:shownErrors:shownErrors], more)...)
-}
-
-func rank(err error) int {
-	if hasTransient(err) {
-		return 0
-	}
-	return 1
+	return o.plan.Unchecked == 0 && !fault.HasTransient(o.err) && fault.ClassOf(o.err) != fault.Waiting
 }

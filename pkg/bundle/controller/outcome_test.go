@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -19,56 +20,7 @@ var (
 	errPlain   = errors.New("connection refused")
 	errStalled = fault.New(fault.Stalled, "Invalid", "a person must act")
 	errWaits   = fault.New(fault.Waiting, target.ReasonValuesMissing, "no values yet")
-	errBusy    = fault.New(fault.Transient, "Busy", "try later")
 )
-
-func TestHasTransient(t *testing.T) {
-	for name, test := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"none":                        {nil, false},
-		"plain":                       {errPlain, true},
-		"classified":                  {errBusy, true},
-		"wrapped":                     {fmt.Errorf("create: %w", errStalled), false},
-		"wrapped plain":               {fmt.Errorf("create: %w", errPlain), true},
-		"class hides the cause":       {fault.Wrap(fault.Stalled, "X", errPlain), false},
-		"waiting":                     {errWaits, false},
-		"sibling of one that stalled": {errors.Join(errStalled, fmt.Errorf("update: %w", errPlain)), true},
-		"all stalled":                 {errors.Join(errStalled, errWaits), false},
-		"two verbs":                   {fmt.Errorf("%w and %w", errStalled, errBusy), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := hasTransient(test.err); got != test.want {
-				t.Errorf("transient: %v, want %v", got, test.want)
-			}
-			if got := retried(test.err); (got != nil) != test.want {
-				t.Errorf("retried: %v", got)
-			}
-		})
-	}
-}
-
-func TestJoinIsShort(t *testing.T) {
-	if join(nil, nil) != nil || join() != nil {
-		t.Error("no errors joined are an error")
-	}
-	var many []error
-	for i := range 1000 {
-		many = append(many, nil, fault.New(fault.Stalled, "Invalid", "deployment %d is refused for a reason", i))
-	}
-	stalled := join(many...)
-	if len(stalled.Error()) > 500 || !strings.Contains(stalled.Error(), "and 995 more") {
-		t.Errorf("error %q", stalled)
-	}
-	if hasTransient(stalled) || !fault.NeedsPerson(stalled) {
-		t.Error("the count of the others changes the class")
-	}
-	many = append(many, errPlain)
-	if mixed := join(many...); !hasTransient(mixed) || !strings.Contains(mixed.Error(), errPlain.Error()) {
-		t.Error("the one that is worth a retry is left out")
-	}
-}
 
 func TestOutcome(t *testing.T) {
 	created := []target.Deployment{{}}
@@ -188,13 +140,13 @@ func TestTooEarly(t *testing.T) {
 		"nothing":                  {outcome{planned: true}, 0},
 		"a fault":                  {outcome{err: errors.New("no")}, 0},
 		"the cache":                {outcome{err: fmt.Errorf("list: %w", errBehind)}, behindRetry},
-		"a change of the bundle":   {outcome{err: changedMeanwhile(&fleet.Bundle{})}, changedRetry},
+		"a change of the bundle":   {outcome{err: fmt.Errorf("read bundle: %w", contents.ErrChanged)}, changedRetry},
 		"deployments just written": {outcome{planned: true, plan: target.Plan{Create: []target.Deployment{{}}}}, behindRetry},
 	} {
 		if got := test.pass.tooEarly(); got != test.want {
 			t.Errorf("%s: waits %s, want %s", name, got, test.want)
 		}
-		if err := retried(test.pass.err); test.want > 0 && err != nil {
+		if err := fault.Retried(test.pass.err); test.want > 0 && err != nil {
 			t.Errorf("%s: is an error that is logged: %v", name, err)
 		}
 	}

@@ -10,17 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"k8s.io/client-go/tools/events"
-
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/judge"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -53,7 +54,7 @@ type Reconciler struct {
 	Validate bool
 	// Render judges one bundle and ends with its context; its memory is bounded.
 	Render func(context.Context, judge.Job) judge.Finding
-	// Keeper removes contents from registries.
+	// Keeper reads contents in registries, and removes them.
 	Keeper  *store.Keeper
 	Events  events.EventRecorder
 	Metrics *Metrics
@@ -68,8 +69,7 @@ type Reconciler struct {
 	// slots bound the requests that are under way for all bundles.
 	slots     chan struct{}
 	cached    caches
-	contents  *contents
-	accesses  *accesses
+	contents  *contents.Store
 	validator *validation.Validator
 	writes    settled
 	values    valuesCache
@@ -117,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case !counted:
 		// Before everything is counted a status would be wrong.
-		return reconcile.Result{RequeueAfter: uncountedRetry}, retried(pass.err)
+		return reconcile.Result{RequeueAfter: uncountedRetry}, fault.Retried(pass.err)
 	case pass.err == nil && !r.Rollups.Covers(pass.current):
 		// It would speak of what was.
 		return reconcile.Result{RequeueAfter: behindRetry}, nil
@@ -125,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.tell(ctx, &bundle, observe(&bundle, pass, rollup, r.Now()), telling, pass); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: pass.again(r.Now())}, retried(pass.err)
+	return reconcile.Result{RequeueAfter: pass.again(r.Now())}, fault.Retried(pass.err)
 }
 
 // settle waits a moment for a cache that is behind.
@@ -133,7 +133,7 @@ func settle(err error) (reconcile.Result, error) {
 	if errors.Is(err, errBehind) {
 		return reconcile.Result{RequeueAfter: behindRetry}, nil
 	}
-	return reconcile.Result{}, retried(err)
+	return reconcile.Result{}, fault.Retried(err)
 }
 
 // forget drops what is kept of a bundle that is gone.
@@ -153,7 +153,7 @@ func (r *Reconciler) deploy(ctx context.Context, bundle *fleet.Bundle) (pass out
 	if err != nil {
 		return outcome{err: err}
 	}
-	reference, err := r.stored(ctx, bundle)
+	reference, err := r.contents.Present(ctx, bundle)
 	if err != nil {
 		return outcome{current: snapshot.Current, err: err}
 	}

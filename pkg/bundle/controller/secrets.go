@@ -7,45 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cached"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
-
-// secretsOfType caches the metadata of the Secrets of one type, as far as the transform leaves it, and nothing
-// of what is in them.
-func (r *Reconciler) secretsOfType(mgr ctrl.Manager, kind corev1.SecretType, transform toolscache.TransformFunc) (cache.Cache, error) {
-	share := true
-	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme:                       mgr.GetScheme(),
-		Mapper:                       mgr.GetRESTMapper(),
-		HTTPClient:                   mgr.GetHTTPClient(),
-		DefaultFieldSelector:         fields.OneTermEqualSelector("type", string(kind)),
-		DefaultTransform:             transform,
-		DefaultUnsafeDisableDeepCopy: &share,
-		NewInformer:                  r.Caches.New,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cache Secrets of type %s: %w", kind, err)
-	}
-	if err := mgr.Add(secrets); err != nil {
-		return nil, fmt.Errorf("cache Secrets of type %s: %w", kind, err)
-	}
-	return secrets, nil
-}
 
 func namesOnly(object any) (any, error) {
 	if found, ok := object.(*metav1.PartialObjectMetadata); ok {
@@ -54,12 +29,6 @@ func namesOnly(object any) (any, error) {
 		}
 	}
 	return object, nil
-}
-
-func secretMetadata() *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return object
 }
 
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -80,32 +49,6 @@ func (r *Reconciler) bundleValues() handler.TypedEventHandler[*metav1.PartialObj
 			// The next pass finds out that they are missing and says so; whoever made the Bundle writes them again.
 			r.values.drop(client.ObjectKeyFromObject(e.Object))
 			wake(e.Object, queue)
-		},
-	}
-}
-
-// bundleAccesses wakes the Bundles up whose contents are in a registry, when the Secret that says where comes,
-// changes or goes, or a copy of it goes.
-func (r *Reconciler) bundleAccesses() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
-	wake := func(ctx context.Context, object client.Object, queue requests) {
-		for _, request := range r.bundlesOfContents(ctx, object) {
-			queue.Add(request)
-		}
-	}
-	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], queue requests) {
-			wake(ctx, e.Object, queue)
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], queue requests) {
-			wake(ctx, e.ObjectNew, queue)
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], queue requests) {
-			if labels := e.Object.GetLabels(); labels[fleet.BundleNamespaceLabel] != "" {
-				// A member's copy has its bundle's name.
-				queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: labels[fleet.BundleNamespaceLabel], Name: labels[fleet.BundleLabel]}})
-				return
-			}
-			wake(ctx, e.Object, queue)
 		},
 	}
 }
@@ -172,7 +115,7 @@ func (r *Reconciler) secretDiffers(ctx context.Context, key types.NamespacedName
 
 func (r *Reconciler) secretGone(ctx context.Context, key types.NamespacedName) (bool, error) {
 	for _, reader := range []client.Reader{r.valuesOfDeployments, r.Reader} {
-		err := reader.Get(ctx, key, secretMetadata())
+		err := reader.Get(ctx, key, cached.SecretMetadata())
 		if err == nil {
 			return false, nil
 		}

@@ -6,11 +6,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -20,13 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/cached"
 )
 
 // nameIndex finds the Bundles of a name in all namespaces.
 const nameIndex = "name"
 
-// Register adds the controllers of Bundles and Contents to a manager. Changes of the numbers of a
+// Register adds the controller of Bundles, and those of what it keeps, to a manager. Changes of the numbers of a
 // Bundle's deployments arrive through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
 	r.slots = make(chan struct{}, allWriters)
@@ -34,39 +34,32 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 	if r.cached, err = newCaches(mgr.GetCache()); err != nil {
 		return err
 	}
-	r.contents = newContents(r.Client, mgr.GetCache(), r.Reader, r.cached.deployments, r.Caches, r.Now)
+	r.contents, err = contents.Register(mgr, contents.Options{
+		Client: r.Client, Reader: r.Reader, Keeper: r.Keeper, Events: r.Events,
+		Deployments: r.cached.deployments, Caches: r.Caches, Shards: r.Shards, Now: r.Now, KeepUnused: r.UnusedContents,
+	})
+	if err != nil {
+		return err
+	}
 	r.validator = validation.New(validation.Options{
-		Files: r.files, Render: r.Render,
+		Files: r.contents.Files, Render: r.Render,
 		Count: r.Metrics.rendered, Now: r.Now, Log: mgr.GetLogger().WithName("validation"),
 	})
 	if err := mgr.Add(r.validator); err != nil {
 		return fmt.Errorf("add the validation of bundles: %w", err)
 	}
-	if r.UnusedContents > 0 {
-		r.contents.unusedFor = r.UnusedContents
-	}
 	if err := index(mgr); err != nil {
 		return err
 	}
-	if err := r.contents.register(mgr, r.Shards); err != nil {
-		return err
-	}
-	ofBundles, err := r.secretsOfType(mgr, fleet.BundleValuesSecretType, namesOnly)
+	ofBundles, err := cached.Secrets(mgr, r.Caches, fleet.BundleValuesSecretType, namesOnly)
 	if err != nil {
 		return err
 	}
-	ofDeployments, err := r.secretsOfType(mgr, fleet.DeploymentValuesSecretType, namesOnly)
+	ofDeployments, err := cached.Secrets(mgr, r.Caches, fleet.DeploymentValuesSecretType, namesOnly)
 	if err != nil {
 		return err
 	}
 	r.valuesOfDeployments = ofDeployments
-	ofRegistries, err := r.secretsOfType(mgr, fleet.OCIStorageSecretType, cache.TransformStripManagedFields())
-	if err != nil {
-		return err
-	}
-	if err := r.registerArtifacts(mgr, ofRegistries); err != nil {
-		return err
-	}
 	r.Shards.BeforeWork(r.catchUp)
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("bundle").
@@ -82,39 +75,15 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.bundlesMapped), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(rollups).
 		WatchesRawSource(r.validator.Source()).
-		WatchesMetadata(&fleet.Content{}, handler.EnqueueRequestsFromMapFunc(r.bundlesOfContents), builder.WithPredicates(comesOrGoes())).
-		WatchesRawSource(source.Kind(ofRegistries, secretMetadata(), r.bundleAccesses())).
-		WatchesRawSource(source.Kind(ofBundles, secretMetadata(), r.bundleValues())).
-		WatchesRawSource(source.Kind(ofDeployments, secretMetadata(), r.deploymentValues())).
+		WatchesRawSource(source.Kind(ofBundles, cached.SecretMetadata(), r.bundleValues())).
+		WatchesRawSource(source.Kind(ofDeployments, cached.SecretMetadata(), r.deploymentValues())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	r.contents.Watch(build)
 	return r.Shards.Complete(mgr, build, &fleet.Bundle{}, r)
-}
-
-// registerArtifacts prepares what has to do with registries.
-func (r *Reconciler) registerArtifacts(mgr ctrl.Manager, secrets cache.Cache) error {
-	err := secrets.IndexField(context.Background(), secretMetadata(), nameIndex, func(object client.Object) []string {
-		return []string{object.GetName()}
-	})
-	if err != nil {
-		return fmt.Errorf("index Secrets by name: %w", err)
-	}
-	r.accesses = &accesses{client: r.Client, reader: r.Reader, cached: secrets}
-	collector := &artifacts{
-		client: r.Client, cached: secrets, deployments: r.cached.deployments, caches: r.Caches, keeper: r.Keeper, events: r.Events, now: r.Now, lost: map[types.NamespacedName]bool{},
-	}
-	return collector.register(mgr, r.Shards, source.Kind(secrets, secretMetadata(), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
-}
-
-// comesOrGoes lets through what appears and vanishes.
-func comesOrGoes() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
 func index(mgr ctrl.Manager) error {
 	indexer := mgr.GetFieldIndexer()
-	if err := indexer.IndexField(context.Background(), &fleet.Bundle{}, contentsIndex, contentsOf); err != nil {
-		return fmt.Errorf("index bundles by contents: %w", err)
-	}
 	err := indexer.IndexField(context.Background(), &fleet.Bundle{}, nameIndex, func(object client.Object) []string {
 		return []string{object.GetName()}
 	})

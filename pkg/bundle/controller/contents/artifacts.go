@@ -1,4 +1,4 @@
-package controller
+package contents
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func (a *artifacts) register(mgr ctrl.Manager, shards *shard.Shards, secrets sou
 		Watches(&fleet.BundleDeployment{}, a.lostReferences(accessesOfDeployment)).
 		Watches(&fleet.Bundle{}, a.lostReferences(accessesOfBundle)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 2})
-	return shards.CompleteFrom(a.cached, mgr.GetScheme(), build, secretMetadata(), a)
+	return shards.CompleteFrom(a.cached, mgr.GetScheme(), build, cached.SecretMetadata(), a)
 }
 
 // lostReferences remembers what lost a user before it enqueues it.
@@ -94,7 +94,7 @@ func accessesOfBundle(object client.Object) []types.NamespacedName {
 
 // Reconcile removes what a Secret stands for once nobody needs it.
 func (a *artifacts) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	secret := secretMetadata()
+	secret := cached.SecretMetadata()
 	err := a.cached.Get(ctx, request.NamespacedName, secret)
 	if apierrors.IsNotFound(err) {
 		a.forget(request.NamespacedName)
@@ -174,7 +174,7 @@ func (a *artifacts) fate(ctx context.Context, current *corev1.Secret) (store.Fat
 
 // used says that a bundle or deployment needs a Secret.
 func (a *artifacts) used(ctx context.Context, secret client.Object) (bool, error) {
-	deployments, err := a.deployments.By(ctx, contentIndex, secret.GetName())
+	deployments, err := a.deployments.By(ctx, DeploymentIndex, secret.GetName())
 	if err != nil {
 		return true, fmt.Errorf("list users of Secret %s: %w", secret.GetName(), err)
 	}

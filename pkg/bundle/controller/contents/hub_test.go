@@ -1,4 +1,4 @@
-package controller
+package contents
 
 import (
 	"context"
@@ -21,9 +21,11 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 )
 
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 func TestContentsRememberWhatIsNeeded(t *testing.T) {
 	now := start
-	kept := newContents(nil, nil, nil, nil, nil, func() time.Time { return now })
+	kept := newHub(Options{Now: func() time.Time { return now }}, nil)
 	if kept.touch("s-a", false) || !kept.lastNeeded("s-a").IsZero() {
 		t.Error("a Content that nobody saw counts as known")
 	}
@@ -56,24 +58,6 @@ func TestUnusedContentsAreKeptForAWhile(t *testing.T) {
 				t.Errorf("kept for %s, want %s", got, test.want)
 			}
 		})
-	}
-}
-
-func TestValuesCache(t *testing.T) {
-	var cache valuesCache
-	if _, ok := cache.get(shop, "h1"); ok {
-		t.Error("an empty cache has values")
-	}
-	cache.put(shop, "h1", map[string][]byte{"values.yaml": []byte("1")})
-	if data, ok := cache.get(shop, "h1"); !ok || string(data["values.yaml"]) != "1" {
-		t.Errorf("values %v", data)
-	}
-	if _, ok := cache.get(shop, "h2"); ok {
-		t.Error("values of another version are given out")
-	}
-	cache.drop(shop)
-	if _, ok := cache.get(shop, "h1"); ok || len(cache.entries) != 0 {
-		t.Error("dropping leaves something")
 	}
 }
 
@@ -122,7 +106,7 @@ func TestContentsStayUntilTheirUsersWereSeen(t *testing.T) {
 					return nil
 				},
 			})
-			kept := newContents(hub, hub, hub, deployments, caches, func() time.Time { return start })
+			kept := newHub(Options{Client: hub, Reader: hub, Deployments: deployments, Caches: caches, Now: func() time.Time { return start }}, hub)
 			head := contentMetadata()
 			head.Name = "s-a"
 			if _, err := kept.remove(t.Context(), head); err != nil || removed != test.wantRemoved {

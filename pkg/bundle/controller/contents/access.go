@@ -1,4 +1,4 @@
-package controller
+package contents
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/cached"
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
@@ -33,7 +33,7 @@ type accesses struct {
 // present returns the metadata of the Secret beside a bundle; that there is none is an error of class
 // Waiting. The API server is asked what the cache does not show.
 func (a *accesses) present(ctx context.Context, bundle *fleet.Bundle) (*metav1.PartialObjectMetadata, error) {
-	found := secretMetadata()
+	found := cached.SecretMetadata()
 	key := types.NamespacedName{Namespace: bundle.Namespace, Name: bundle.Spec.ContentsID}
 	for _, reader := range []client.Reader{a.cached, a.reader} {
 		err := reader.Get(ctx, key, found)
@@ -47,39 +47,35 @@ func (a *accesses) present(ctx context.Context, bundle *fleet.Bundle) (*metav1.P
 	return nil, missingContents(bundle, "the Secret %s for the registry", key.Name)
 }
 
-// giver copies the accesses of one bundle, each of which is read once and only when a copy is outdated.
-type giver struct {
+// Copies are those of the accesses of one bundle, each of which is read once and only when a copy is outdated.
+type Copies struct {
 	*accesses
 	namespace string
 	mutex     sync.Mutex
 	read      map[string]*corev1.Secret
 }
 
-func (a *accesses) giver(bundle types.NamespacedName) *giver {
-	return &giver{accesses: a, namespace: bundle.Namespace, read: map[string]*corev1.Secret{}}
-}
-
-// giveAll brings the copies of deployments that are there already up to date.
-func (g *giver) giveAll(ctx context.Context, deployments []*fleet.BundleDeployment) error {
+// GiveAll brings the copies of deployments that are there already up to date.
+func (c *Copies) GiveAll(ctx context.Context, deployments []*fleet.BundleDeployment) error {
 	var problems []error
 	for _, deployment := range deployments {
 		if deployment.DeletionTimestamp.IsZero() {
-			problems = append(problems, g.give(ctx, deployment))
+			problems = append(problems, c.Give(ctx, deployment))
 		}
 	}
-	return join(problems...)
+	return fault.Join(problems...)
 }
 
-// give lets the agent of a deployment read its contents, where they are in a registry.
-func (g *giver) give(ctx context.Context, deployment *fleet.BundleDeployment) error {
+// Give lets the agent of a deployment read its contents, where they are in a registry.
+func (c *Copies) Give(ctx context.Context, deployment *fleet.BundleDeployment) error {
 	if !deployment.Spec.OCIContents {
 		return nil
 	}
 	id, _, _ := strings.Cut(deployment.Spec.DeploymentID, ":")
-	original, current := secretMetadata(), secretMetadata()
-	err := g.cached.Get(ctx, types.NamespacedName{Namespace: g.namespace, Name: id}, original)
+	original, current := cached.SecretMetadata(), cached.SecretMetadata()
+	err := c.cached.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: id}, original)
 	if err == nil {
-		err = g.cached.Get(ctx, types.NamespacedName{Namespace: deployment.Namespace, Name: id}, current)
+		err = c.cached.Get(ctx, types.NamespacedName{Namespace: deployment.Namespace, Name: id}, current)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("look for Secret %s: %w", id, err)
@@ -87,11 +83,11 @@ func (g *giver) give(ctx context.Context, deployment *fleet.BundleDeployment) er
 	if err == nil && current.Annotations[copiedAnnotation] == versionOf(original) {
 		return nil
 	}
-	whole, err := g.original(ctx, id)
+	whole, err := c.original(ctx, id)
 	if whole == nil || err != nil {
 		return err // it is gone with contents that a later version of the bundle replaces
 	}
-	if err := g.copy(ctx, whole, deployment); err != nil {
+	if err := c.copy(ctx, whole, deployment); err != nil {
 		return fmt.Errorf("give deployment %s/%s access to its contents: %w", deployment.Namespace, deployment.Name, err)
 	}
 	return nil
@@ -102,27 +98,27 @@ func versionOf(object client.Object) string {
 }
 
 // original reads the Secret beside the bundle; nil when there is none.
-func (g *giver) original(ctx context.Context, id string) (*corev1.Secret, error) {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	if whole, known := g.read[id]; known {
+func (c *Copies) original(ctx context.Context, id string) (*corev1.Secret, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if whole, known := c.read[id]; known {
 		return whole, nil
 	}
 	whole := &corev1.Secret{}
-	err := g.reader.Get(ctx, types.NamespacedName{Namespace: g.namespace, Name: id}, whole)
+	err := c.reader.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: id}, whole)
 	if apierrors.IsNotFound(err) {
 		whole, err = nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read Secret %s/%s: %w", g.namespace, id, err)
+		return nil, fmt.Errorf("read Secret %s/%s: %w", c.namespace, id, err)
 	}
-	g.read[id] = whole
+	c.read[id] = whole
 	return whole, nil
 }
 
 // copy writes the copy for one member: with the credentials meant for agents, never with those for writing
 // where there are others.
-func (g *giver) copy(ctx context.Context, original *corev1.Secret, deployment *fleet.BundleDeployment) error {
+func (c *Copies) copy(ctx context.Context, original *corev1.Secret, deployment *fleet.BundleDeployment) error {
 	access, err := registry.AccessOf(original)
 	if err != nil {
 		return err
@@ -130,12 +126,12 @@ func (g *giver) copy(ctx context.Context, original *corev1.Secret, deployment *f
 	made := registry.SecretFor(deployment.Namespace, original.Name, deployment.Name, access.ForAgents())
 	made.Labels[fleet.BundleNamespaceLabel] = original.Namespace
 	made.Annotations[copiedAnnotation] = versionOf(original)
-	err = g.client.Create(ctx, made)
+	err = c.client.Create(ctx, made)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	var current corev1.Secret
-	if err := g.reader.Get(ctx, client.ObjectKeyFromObject(made), &current); err != nil {
+	if err := c.reader.Get(ctx, client.ObjectKeyFromObject(made), &current); err != nil {
 		return err
 	}
 	if current.Type != made.Type {
@@ -145,22 +141,5 @@ func (g *giver) copy(ctx context.Context, original *corev1.Secret, deployment *f
 		return nil // the cache was behind
 	}
 	current.Data, current.Labels, current.Annotations = made.Data, made.Labels, made.Annotations
-	return g.client.Update(ctx, &current)
-}
-
-// stored makes sure that the files a bundle does not hold are there, and returns where they are in a registry.
-func (r *Reconciler) stored(ctx context.Context, bundle *fleet.Bundle) (reference string, err error) {
-	switch {
-	case content.OnHub(&bundle.Spec):
-		return "", r.contents.present(ctx, bundle)
-	case content.InRegistry(&bundle.Spec):
-		secret, err := r.accesses.present(ctx, bundle)
-		if err != nil {
-			return "", err
-		}
-		if where := secret.Annotations[registry.ReferenceAnnotation]; where != "" {
-			return registry.Access{Reference: where}.Show(bundle.Spec.ContentsID), nil
-		}
-	}
-	return "", nil
+	return c.client.Update(ctx, &current)
 }

@@ -1,4 +1,4 @@
-package controller
+package contents
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
@@ -32,7 +33,7 @@ const (
 )
 
 // register adds the controller that collects what nobody refers to. Of Contents it sees the metadata only.
-func (c *contents) register(mgr ctrl.Manager, shards *shard.Shards) error {
+func (c *hub) register(mgr ctrl.Manager, shards *shard.Shards) error {
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("content").
 		For(&fleet.Content{}, builder.OnlyMetadata).
@@ -44,7 +45,7 @@ func (c *contents) register(mgr ctrl.Manager, shards *shard.Shards) error {
 
 // Reconcile deletes a Content that has been without users for a while, and one that lost a chunk: whoever can
 // read a head must find all of it.
-func (c *contents) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (c *hub) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := contentMetadata()
 	err := c.cached.Get(ctx, request.NamespacedName, object)
 	head, _, isChunk := strings.Cut(request.Name, ".")
@@ -91,7 +92,7 @@ func keptFor(grace time.Duration, now time.Time, times ...time.Time) time.Durati
 
 // restore stores a Content anew that is gone although deployments refer to it, from a bundle that still has
 // these files. Bundles that do not hold theirs say themselves that they are missing.
-func (c *contents) restore(ctx context.Context, id string) error {
+func (c *hub) restore(ctx context.Context, id string) error {
 	users, err := c.users(ctx, id)
 	if err != nil {
 		return err
@@ -108,14 +109,14 @@ func (c *contents) restore(ctx context.Context, id string) error {
 			return fmt.Errorf("read bundle %s: %w", key, err)
 		}
 		if summary, ok := content.SummaryOf(&bundle); ok && summary.ManifestID == id && bundle.Spec.ContentsID == "" {
-			return retried(c.ensure(ctx, &bundle, id))
+			return fault.Retried(c.ensure(ctx, &bundle, id))
 		}
 	}
 	return nil
 }
 
 // used says that a deployment or a bundle refers to a Content.
-func (c *contents) used(ctx context.Context, id string) (bool, error) {
+func (c *hub) used(ctx context.Context, id string) (bool, error) {
 	users, err := c.users(ctx, id)
 	if err != nil || len(users) > 0 {
 		return true, err
@@ -129,8 +130,8 @@ func (c *contents) used(ctx context.Context, id string) (bool, error) {
 }
 
 // users lists deployments that refer to a Content.
-func (c *contents) users(ctx context.Context, id string) ([]*fleet.BundleDeployment, error) {
-	users, err := c.deployments.By(ctx, contentIndex, id)
+func (c *hub) users(ctx context.Context, id string) ([]*fleet.BundleDeployment, error) {
+	users, err := c.deployments.By(ctx, DeploymentIndex, id)
 	if err != nil {
 		return nil, fmt.Errorf("list users of content %s: %w", id, err)
 	}
@@ -139,7 +140,7 @@ func (c *contents) users(ctx context.Context, id string) ([]*fleet.BundleDeploym
 
 // remove deletes a Content that nobody needed for a while, or returns how long to wait for that. It asks the
 // API server once more for users, because a cache may be behind.
-func (c *contents) remove(ctx context.Context, object *metav1.PartialObjectMetadata) (time.Duration, error) {
+func (c *hub) remove(ctx context.Context, object *metav1.PartialObjectMetadata) (time.Duration, error) {
 	stripe := c.stripe(object.Name)
 	stripe.Lock()
 	defer stripe.Unlock()
@@ -166,7 +167,7 @@ func (c *contents) remove(ctx context.Context, object *metav1.PartialObjectMetad
 }
 
 // merges says that deployments are merged, or may be soon.
-func (c *contents) merges(ctx context.Context) (bool, error) {
+func (c *hub) merges(ctx context.Context) (bool, error) {
 	var bundles fleet.BundleList
 	if err := c.client.List(ctx, &bundles, client.UnsafeDisableDeepCopy); err != nil {
 		return true, fmt.Errorf("list bundles: %w", err)
@@ -180,12 +181,12 @@ func (c *contents) merges(ctx context.Context) (bool, error) {
 	if err != nil {
 		return true, fmt.Errorf("list deployments: %w", err)
 	}
-	return anyMerged(deployments), nil
+	return merge.AnyInMerged(deployments), nil
 }
 
 // drop deletes a Content, the head before its chunks. Whoever relied on it since it was looked at has changed
 // its version.
-func (c *contents) drop(ctx context.Context, head *metav1.PartialObjectMetadata) error {
+func (c *hub) drop(ctx context.Context, head *metav1.PartialObjectMetadata) error {
 	if err := c.delete(ctx, head); err != nil {
 		return err
 	}
@@ -205,7 +206,7 @@ func (c *contents) drop(ctx context.Context, head *metav1.PartialObjectMetadata)
 	return nil
 }
 
-func (c *contents) delete(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+func (c *hub) delete(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	err := c.client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete content %s: %w", object.Name, err)
@@ -214,7 +215,7 @@ func (c *contents) delete(ctx context.Context, object *metav1.PartialObjectMetad
 }
 
 // chunks lists the chunks of a Content.
-func (c *contents) chunks(ctx context.Context, reader client.Reader, head string) ([]metav1.PartialObjectMetadata, error) {
+func (c *hub) chunks(ctx context.Context, reader client.Reader, head string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(fleet.GroupVersion.WithKind("ContentList"))
 	if err := reader.List(ctx, list, client.MatchingLabels{fleet.ChunkOfLabel: head}); err != nil {
@@ -224,7 +225,7 @@ func (c *contents) chunks(ctx context.Context, reader client.Reader, head string
 }
 
 // lostChunk looks after the head of a chunk that is gone.
-func (c *contents) lostChunk(ctx context.Context, name string) error {
+func (c *hub) lostChunk(ctx context.Context, name string) error {
 	head := contentMetadata()
 	if err := c.cached.Get(ctx, types.NamespacedName{Name: name}, head); err != nil {
 		return client.IgnoreNotFound(err)
@@ -233,7 +234,7 @@ func (c *contents) lostChunk(ctx context.Context, name string) error {
 }
 
 // leftChunks deletes the chunks of a head that is gone, or returns when to look for them again.
-func (c *contents) leftChunks(ctx context.Context, head string) (time.Duration, error) {
+func (c *hub) leftChunks(ctx context.Context, head string) (time.Duration, error) {
 	chunks, err := c.chunks(ctx, c.cached, head)
 	if err != nil {
 		return 0, err
@@ -250,7 +251,7 @@ func (c *contents) leftChunks(ctx context.Context, head string) (time.Duration, 
 }
 
 // checkWhole deletes a Content that has lost a chunk, so that it is stored anew.
-func (c *contents) checkWhole(ctx context.Context, head *metav1.PartialObjectMetadata) error {
+func (c *hub) checkWhole(ctx context.Context, head *metav1.PartialObjectMetadata) error {
 	wanted, err := strconv.Atoi(head.Annotations[fleet.ChunksAnnotation])
 	if err != nil {
 		return nil // it holds everything itself
@@ -268,7 +269,7 @@ func (c *contents) checkWhole(ctx context.Context, head *metav1.PartialObjectMet
 }
 
 // removeUnfinished deletes a chunk whose head was not written, or returns how long to wait for it.
-func (c *contents) removeUnfinished(ctx context.Context, chunk *metav1.PartialObjectMetadata) (time.Duration, error) {
+func (c *hub) removeUnfinished(ctx context.Context, chunk *metav1.PartialObjectMetadata) (time.Duration, error) {
 	for _, reader := range []client.Reader{c.cached, c.reader} {
 		err := reader.Get(ctx, types.NamespacedName{Name: chunk.Labels[fleet.ChunkOfLabel]}, contentMetadata())
 		if !apierrors.IsNotFound(err) {
