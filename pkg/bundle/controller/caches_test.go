@@ -20,6 +20,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
@@ -88,7 +89,7 @@ func TestPassesLeaveCachesAlone(t *testing.T) {
 		r := &Reconciler{
 			slots:  make(chan struct{}, allWriters),
 			Client: hub, Reader: hub, Rollups: numbers, Deployments: carrier.New(hub, hub), Metrics: metrics, Now: time.Now,
-			contents: &contents.Store{},
+			contents: &contents.Store{}, writes: ledger.New(ledger.Options{Now: time.Now}),
 		}
 		bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "shop", Labels: map[string]string{fleet.RepoLabel: "repo", "team": "a"}}}
 		bundle.Spec.ContentsID, bundle.Spec.ContentsStorage = "s-1", fleet.ContentsOnHub

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -80,7 +81,7 @@ func (r *Reconciler) confirmBundle(ctx context.Context, bundle *fleet.Bundle) er
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("read bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
 	case err != nil || now.UID != bundle.UID || now.Generation != bundle.Generation || now.DeletionTimestamp.IsZero() != bundle.DeletionTimestamp.IsZero():
-		return errBehind
+		return ledger.ErrBehind
 	}
 	return nil
 }

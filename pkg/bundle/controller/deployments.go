@@ -5,7 +5,6 @@ import (
 	"maps"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -26,14 +25,14 @@ const deploymentPause = 100 * time.Millisecond
 func (r *Reconciler) deploymentEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue requests) {
-			if !r.isOwn(e.Object) {
+			if !r.writes.IsOwn(e.Object) {
 				r.wakeNamed(ctx, queue, 0, e.Object)
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue requests) {
 			switch {
 			case specTouched(e):
-				if !r.isOwn(e.ObjectNew) {
+				if !r.writes.IsOwn(e.ObjectNew) {
 					r.wakeNamed(ctx, queue, 0, e.ObjectOld, e.ObjectNew)
 				}
 			case carriersTouched(e):
@@ -65,13 +64,6 @@ func (r *Reconciler) wakeNamed(ctx context.Context, queue requests, pause time.D
 			}
 		}
 	}
-}
-
-// isOwn says that a deployment is as the last pass over its bundle wrote it: that is no news.
-func (r *Reconciler) isOwn(deployment client.Object) bool {
-	labels := deployment.GetLabels()
-	key := types.NamespacedName{Namespace: labels[fleet.BundleNamespaceLabel], Name: labels[fleet.BundleLabel]}
-	return r.writes.isOwn(key, deployment.GetNamespace(), deployment.GetResourceVersion())
 }
 
 // specTouched tells changes of what the hub writes, and agents that begin to miss values.

@@ -149,7 +149,7 @@ func (p *pass) create(ctx context.Context, deployment *target.Deployment) error 
 		return fmt.Errorf("create deployment %s/%s: %w", deployment.Object.Namespace, deployment.Object.Name, err)
 	}
 	p.reconciler.Metrics.wrote("create")
-	p.reconciler.writes.wrote(p.bundle, object.Namespace, object.ResourceVersion, p.reconciler.Now())
+	p.reconciler.writes.Wrote(p.bundle, object.Namespace, object.ResourceVersion)
 	return nil
 }
 
@@ -191,9 +191,7 @@ func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fle
 			"on Cluster %s it exists already and belongs to bundle %s; rename one of the two bundles, or keep one of them away from the cluster",
 			deployment.Cluster, owner)
 	}
-	if p.reconciler.Now().Sub(found.CreationTimestamp.Time) > forgetWrites {
-		p.reconciler.Caches.Refresh(found) // which should show it by now
-	}
+	p.reconciler.writes.Exists(found)
 	return found, nil
 }
 
@@ -209,7 +207,7 @@ func (p *pass) update(ctx context.Context, deployment *target.Deployment) error 
 		return fmt.Errorf("update deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
 	p.reconciler.Metrics.wrote("patch")
-	p.reconciler.writes.wrote(p.bundle, object.Namespace, object.ResourceVersion, p.reconciler.Now())
+	p.reconciler.writes.Wrote(p.bundle, object.Namespace, object.ResourceVersion)
 	if before.Spec.ValuesHash != "" && deployment.Values == nil {
 		return p.deleteValues(ctx, object)
 	}
@@ -253,7 +251,7 @@ func (p *pass) delete(ctx context.Context, deployment *target.Deployment) error 
 		return fmt.Errorf("delete deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
 	p.reconciler.Metrics.wrote("delete")
-	p.reconciler.writes.removed(p.bundle, object.Namespace, p.reconciler.Now())
+	p.reconciler.writes.Removed(p.bundle, object.Namespace)
 	if object.Spec.ValuesHash != "" {
 		return p.deleteValues(ctx, object)
 	}

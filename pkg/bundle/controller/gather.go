@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
-	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/policy/reader"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
@@ -73,48 +73,18 @@ func retargeted(bundle *fleet.Bundle) bool {
 // deployments returns those of a bundle, once the cache shows what the last pass wrote.
 func (r *Reconciler) deployments(ctx context.Context, bundle *fleet.Bundle) ([]*fleet.BundleDeployment, error) {
 	key := client.ObjectKeyFromObject(bundle)
-	if r.behind(ctx, key) {
-		return nil, errBehind
+	if r.writes.Behind(ctx, key) {
+		return nil, ledger.ErrBehind
 	}
 	list, err := r.cached.ofBundle(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("list deployments of bundle %s: %w", key, err)
 	}
-	if !r.writes.visible(key, list, r.Now()) {
-		return nil, errBehind
+	if !r.writes.Visible(key, list) {
+		return nil, ledger.ErrBehind
 	}
 	return list, nil
 }
-
-// behind says that the cache does not show the newest write of the last pass. It asks for that one alone,
-// because a list of a thousand deployments is no small thing to look at ten times a second.
-func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName) bool {
-	namespace, version, at, ok := r.writes.last(key)
-	if !ok {
-		return false
-	}
-	var newest fleet.BundleDeployment
-	named := types.NamespacedName{Namespace: namespace, Name: key.Name}
-	if err := r.Client.Get(ctx, named, &newest); err == nil && notOlder(newest.ResourceVersion, version) {
-		return false
-	}
-	if r.Now().Sub(at) < forgetWrites {
-		return true
-	}
-	// Either the watch stands still, and planned on what was before everything would be written once more, or
-	// somebody has deleted it.
-	stored, err := carrier.Find(ctx, r.Reader, named)
-	if apierrors.IsNotFound(err) || err == nil && !notOlder(stored.ResourceVersion, version) {
-		return false
-	}
-	if r.Now().Sub(at) > mistrustAfter {
-		r.Caches.Refresh(&fleet.BundleDeployment{}) // no event is to come of what a first list lacked
-	}
-	return true
-}
-
-// errBehind says that the cache does not show the last pass yet; the event that brings it wakes us up.
-var errBehind = fault.New(fault.Waiting, "CacheBehind", "the last changes are being written")
 
 func (r *Reconciler) addNamespace(ctx context.Context, snapshot *target.Snapshot, namespace string) error {
 	clusters, err := r.cached.clusters.In(ctx, namespace)

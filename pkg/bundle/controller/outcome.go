@@ -6,6 +6,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
@@ -34,7 +35,7 @@ func (o outcome) unseen() bool {
 // tooEarly is the pause until the next pass when this one could not see, or does not see yet, what it would tell.
 func (o outcome) tooEarly() time.Duration {
 	switch {
-	case errors.Is(o.err, errBehind), o.unseen():
+	case errors.Is(o.err, ledger.ErrBehind), o.unseen():
 		return behindRetry
 	case errors.Is(o.err, contents.ErrChanged):
 		return changedRetry

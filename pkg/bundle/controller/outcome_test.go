@@ -11,6 +11,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -139,7 +140,7 @@ func TestTooEarly(t *testing.T) {
 	}{
 		"nothing":                  {outcome{planned: true}, 0},
 		"a fault":                  {outcome{err: errors.New("no")}, 0},
-		"the cache":                {outcome{err: fmt.Errorf("list: %w", errBehind)}, behindRetry},
+		"the cache":                {outcome{err: fmt.Errorf("list: %w", ledger.ErrBehind)}, behindRetry},
 		"a change of the bundle":   {outcome{err: fmt.Errorf("read bundle: %w", contents.ErrChanged)}, changedRetry},
 		"deployments just written": {outcome{planned: true, plan: target.Plan{Create: []target.Deployment{{}}}}, behindRetry},
 	} {

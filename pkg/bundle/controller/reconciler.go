@@ -17,6 +17,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/judge"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
@@ -71,7 +72,7 @@ type Reconciler struct {
 	cached    caches
 	contents  *contents.Store
 	validator *validation.Validator
-	writes    settled
+	writes    *ledger.Ledger
 	values    valuesCache
 	interests interests
 	// valuesOfDeployments knows which Secrets of that type there are.
@@ -94,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.writes.showsOwn(request.NamespacedName, bundle.ResourceVersion) {
+	if !r.writes.ShowsOwn(request.NamespacedName, bundle.ResourceVersion) {
 		return reconcile.Result{RequeueAfter: behindRetry}, nil
 	}
 	if !bundle.DeletionTimestamp.IsZero() {
@@ -130,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // settle waits a moment for a cache that is behind.
 func settle(err error) (reconcile.Result, error) {
-	if errors.Is(err, errBehind) {
+	if errors.Is(err, ledger.ErrBehind) {
 		return reconcile.Result{RequeueAfter: behindRetry}, nil
 	}
 	return reconcile.Result{}, fault.Retried(err)
@@ -139,7 +140,7 @@ func settle(err error) (reconcile.Result, error) {
 // forget drops what is kept of a bundle that is gone.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.values.drop(key)
-	r.writes.forget(key)
+	r.writes.Forget(key)
 	r.validator.Forget(key)
 	r.interests.forget(key)
 }
@@ -203,7 +204,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, bundle *fleet.Bundle) 
 	if err := r.Client.Patch(ctx, bundle, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return true, fmt.Errorf("add finalizer to bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
 	}
-	r.writes.wroteOwn(client.ObjectKeyFromObject(bundle), bundle.ResourceVersion)
+	r.writes.WroteOwn(client.ObjectKeyFromObject(bundle), bundle.ResourceVersion)
 	return true, nil
 }
 
@@ -227,6 +228,6 @@ func (r *Reconciler) tell(ctx context.Context, bundle *fleet.Bundle, next fleet.
 	if err := r.Client.Status().Patch(ctx, bundle, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status of bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
 	}
-	r.writes.wroteOwn(client.ObjectKeyFromObject(bundle), bundle.ResourceVersion)
+	r.writes.WroteOwn(client.ObjectKeyFromObject(bundle), bundle.ResourceVersion)
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
 	"github.com/fairlead-dev/fairlead/pkg/cached"
 )
@@ -34,6 +35,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 	if r.cached, err = newCaches(mgr.GetCache()); err != nil {
 		return err
 	}
+	r.writes = ledger.New(ledger.Options{Client: r.Client, Reader: r.Reader, Caches: r.Caches, Deployments: r.cached.deployments, Now: r.Now})
 	r.contents, err = contents.Register(mgr, contents.Options{
 		Client: r.Client, Reader: r.Reader, Keeper: r.Keeper, Events: r.Events,
 		Deployments: r.cached.deployments, Caches: r.Caches, Shards: r.Shards, Now: r.Now, KeepUnused: r.UnusedContents,
@@ -60,7 +62,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 		return err
 	}
 	r.valuesOfDeployments = ofDeployments
-	r.Shards.BeforeWork(r.catchUp)
+	r.Shards.BeforeWork(r.writes.CatchUp)
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("bundle").
 		For(&fleet.Bundle{}, builder.WithPredicates(predicate.Or(

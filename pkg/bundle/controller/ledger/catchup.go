@@ -1,4 +1,4 @@
-package controller
+package ledger
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 // pageSize is how many objects are read at a time.
 const pageSize = 1000
 
-// catchUp notes what another process has written of the bundles that come to this one, as if this one had. The
+// CatchUp notes what another process has written of the bundles that come to this one, as if this one had. The
 // next pass over each waits until the cache shows it: planned on what was before, a rollout would go beyond its
 // limits.
-func (r *Reconciler) catchUp(ctx context.Context, mine func(namespace, name string) bool) error {
-	marked, err := r.marked(ctx, mine)
+func (l *Ledger) CatchUp(ctx context.Context, mine func(namespace, name string) bool) error {
+	marked, err := l.marked(ctx, mine)
 	if err != nil {
 		return err
 	}
@@ -27,12 +27,12 @@ func (r *Reconciler) catchUp(ctx context.Context, mine func(namespace, name stri
 		bundle    types.NamespacedName
 		namespace string
 	}
-	now, there := r.Now(), map[pair]bool{}
+	there := map[pair]bool{}
 	note := func(key types.NamespacedName, item *metav1.PartialObjectMetadata) {
 		there[pair{key, item.Namespace}] = true
-		r.writes.wrote(key, item.Namespace, item.ResourceVersion, now)
+		l.Wrote(key, item.Namespace, item.ResourceVersion)
 	}
-	err = r.metadata(ctx, "BundleDeployment", func(item *metav1.PartialObjectMetadata) {
+	err = l.metadata(ctx, "BundleDeployment", func(item *metav1.PartialObjectMetadata) {
 		if item.Labels[fleet.MergedLabel] != "" {
 			for label := range item.Labels {
 				if key, known := marked[label]; known {
@@ -49,27 +49,27 @@ func (r *Reconciler) catchUp(ctx context.Context, mine func(namespace, name stri
 	if err != nil {
 		return err
 	}
-	shown, err := r.cached.deployments.All(ctx)
+	shown, err := l.deployments.All(ctx)
 	if err != nil {
 		return fmt.Errorf("list deployments: %w", err)
 	}
 	for _, item := range shown {
 		key := types.NamespacedName{Namespace: item.Labels[fleet.BundleNamespaceLabel], Name: item.Labels[fleet.BundleLabel]}
 		if mine(key.Namespace, key.Name) && !there[pair{key, item.Namespace}] {
-			r.writes.removed(key, item.Namespace, now)
+			l.Removed(key, item.Namespace)
 		}
 	}
-	return r.metadata(ctx, "Bundle", func(item *metav1.PartialObjectMetadata) {
+	return l.metadata(ctx, "Bundle", func(item *metav1.PartialObjectMetadata) {
 		if mine(item.Namespace, item.Name) {
-			r.writes.wroteOwn(client.ObjectKeyFromObject(item), item.ResourceVersion)
+			l.WroteOwn(client.ObjectKeyFromObject(item), item.ResourceVersion)
 		}
 	})
 }
 
 // marked returns the bundles that come to this process by the marks of merged objects.
-func (r *Reconciler) marked(ctx context.Context, mine func(namespace, name string) bool) (map[string]types.NamespacedName, error) {
+func (l *Ledger) marked(ctx context.Context, mine func(namespace, name string) bool) (map[string]types.NamespacedName, error) {
 	var bundles fleet.BundleList
-	if err := r.Client.List(ctx, &bundles, client.UnsafeDisableDeepCopy); err != nil {
+	if err := l.client.List(ctx, &bundles, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list bundles: %w", err)
 	}
 	marked := map[string]types.NamespacedName{}
@@ -82,13 +82,13 @@ func (r *Reconciler) marked(ctx context.Context, mine func(namespace, name strin
 }
 
 // metadata reads the metadata of all objects of a kind from the API server, page by page.
-func (r *Reconciler) metadata(ctx context.Context, kind string, each func(*metav1.PartialObjectMetadata)) error {
+func (l *Ledger) metadata(ctx context.Context, kind string, each func(*metav1.PartialObjectMetadata)) error {
 	list := &metav1.PartialObjectMetadataList{}
 	for {
 		token := list.Continue
 		list = &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(fleet.GroupVersion.WithKind(kind + "List"))
-		if err := r.Reader.List(ctx, list, client.Limit(pageSize), client.Continue(token)); err != nil {
+		if err := l.reader.List(ctx, list, client.Limit(pageSize), client.Continue(token)); err != nil {
 			return fmt.Errorf("list the metadata of every %s: %w", kind, err)
 		}
 		for i := range list.Items {

@@ -1,4 +1,4 @@
-package controller
+package ledger
 
 import (
 	"fmt"
@@ -23,6 +23,9 @@ var (
 	shop  = types.NamespacedName{Namespace: "ws", Name: "shop"}
 )
 
+// at returns an empty ledger whose clock stands still.
+func at(now time.Time) *Ledger { return New(Options{Now: func() time.Time { return now }}) }
+
 func deploymentIn(namespace, version string) *fleet.BundleDeployment {
 	return &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop", ResourceVersion: version}}
 }
@@ -34,38 +37,41 @@ func leaving(deployment *fleet.BundleDeployment) *fleet.BundleDeployment {
 
 func TestVisible(t *testing.T) {
 	type list = []*fleet.BundleDeployment
-	wrote := func(s *settled) { s.wrote(shop, "a", "10", start) }
+	wrote := func(l *Ledger) { l.Wrote(shop, "a", "10") }
 	for name, test := range map[string]struct {
-		writes func(*settled)
+		writes func(*Ledger)
 		shown  list
 		after  time.Duration
 		want   bool
 	}{
-		"nothing written":      {func(*settled) {}, nil, 0, true},
+		"nothing written":      {func(*Ledger) {}, nil, 0, true},
 		"not there":            {wrote, nil, 0, false},
 		"older":                {wrote, list{deploymentIn("a", "9")}, 0, false},
 		"the same":             {wrote, list{deploymentIn("a", "10")}, 0, true},
 		"newer":                {wrote, list{deploymentIn("a", "11")}, 0, true},
-		"one of two":           {func(s *settled) { wrote(s); s.wrote(shop, "b", "12", start) }, list{deploymentIn("a", "10")}, 0, false},
+		"one of two":           {func(l *Ledger) { wrote(l); l.Wrote(shop, "b", "12") }, list{deploymentIn("a", "10")}, 0, false},
 		"others do not count":  {wrote, list{deploymentIn("a", "10"), deploymentIn("z", "1")}, 0, true},
-		"labels only":          {func(s *settled) { s.wrote(shop, "a", "11", start) }, list{deploymentIn("a", "10")}, 0, false},
-		"deleted, still there": {func(s *settled) { s.removed(shop, "a", start) }, list{deploymentIn("a", "10")}, 0, false},
-		"deleted, leaving":     {func(s *settled) { s.removed(shop, "a", start) }, list{leaving(deploymentIn("a", "10"))}, 0, true},
-		"deleted, gone":        {func(s *settled) { s.removed(shop, "a", start) }, nil, 0, true},
-		"written, deleted":     {func(s *settled) { wrote(s); s.removed(shop, "a", start) }, nil, 0, true},
-		"deleted, made again":  {func(s *settled) { s.removed(shop, "a", start); wrote(s) }, list{deploymentIn("a", "10")}, 0, true},
+		"labels only":          {func(l *Ledger) { l.Wrote(shop, "a", "11") }, list{deploymentIn("a", "10")}, 0, false},
+		"deleted, still there": {func(l *Ledger) { l.Removed(shop, "a") }, list{deploymentIn("a", "10")}, 0, false},
+		"deleted, leaving":     {func(l *Ledger) { l.Removed(shop, "a") }, list{leaving(deploymentIn("a", "10"))}, 0, true},
+		"deleted, gone":        {func(l *Ledger) { l.Removed(shop, "a") }, nil, 0, true},
+		"written, deleted":     {func(l *Ledger) { wrote(l); l.Removed(shop, "a") }, nil, 0, true},
+		"deleted, made again":  {func(l *Ledger) { l.Removed(shop, "a"); wrote(l) }, list{deploymentIn("a", "10")}, 0, true},
 		"never shown, soon":    {wrote, nil, forgetWrites - 1, false},
 		"never shown, at last": {wrote, nil, forgetWrites, true},
-		"another bundle's":     {func(s *settled) { s.wrote(types.NamespacedName{Name: "x"}, "a", "10", start) }, nil, 0, true},
-		"version unknown":      {func(s *settled) { s.wrote(shop, "a", "", start) }, list{deploymentIn("a", "1")}, 0, true},
+		"another bundle's":     {func(l *Ledger) { l.Wrote(types.NamespacedName{Name: "x"}, "a", "10") }, nil, 0, true},
+		"version unknown":      {func(l *Ledger) { l.Wrote(shop, "a", "") }, list{deploymentIn("a", "1")}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var writes settled
-			test.writes(&writes)
-			if got := writes.visible(shop, test.shown, start.Add(test.after)); got != test.want {
+			now := start
+			writes := New(Options{Now: func() time.Time { return now }})
+			test.writes(writes)
+			now = start.Add(test.after)
+			if got := writes.Visible(shop, test.shown); got != test.want {
 				t.Errorf("visible: %v, want %v", got, test.want)
 			}
-			if test.want && !writes.visible(shop, nil, start) {
+			now = start
+			if test.want && !writes.Visible(shop, nil) {
 				t.Error("what was shown once is asked for again")
 			}
 		})
@@ -76,7 +82,7 @@ func TestVisible(t *testing.T) {
 func TestVisibleAtTheLastWrite(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 500 {
-		var writes settled
+		writes := at(start)
 		last := map[string]int{}
 		type event struct {
 			namespace string
@@ -87,9 +93,9 @@ func TestVisibleAtTheLastWrite(t *testing.T) {
 		for version := range 1 + random.IntN(12) {
 			e := event{fmt.Sprint(random.IntN(4)), version + 1, random.IntN(4) == 0}
 			if e.deleted {
-				writes.removed(shop, e.namespace, start)
+				writes.Removed(shop, e.namespace)
 			} else {
-				writes.wrote(shop, e.namespace, fmt.Sprint(e.version), start)
+				writes.Wrote(shop, e.namespace, fmt.Sprint(e.version))
 			}
 			last[e.namespace] = e.version
 			events = append(events, e)
@@ -101,7 +107,7 @@ func TestVisibleAtTheLastWrite(t *testing.T) {
 				shown = append(shown, deploymentIn(e.namespace, fmt.Sprint(e.version)))
 			}
 			all := i == len(events)-1
-			if got := writes.visible(shop, shown, start); all && !got {
+			if got := writes.Visible(shop, shown); all && !got {
 				t.Fatalf("everything is shown, and it waits: %v", events)
 			} else if got && !all {
 				// Allowed only where no written deployment is older than its last write.
@@ -117,27 +123,27 @@ func TestVisibleAtTheLastWrite(t *testing.T) {
 }
 
 func TestShowsOwn(t *testing.T) {
-	var writes settled
-	if !writes.showsOwn(shop, "5") {
+	writes := at(start)
+	if !writes.ShowsOwn(shop, "5") {
 		t.Error("waits for a write that never was")
 	}
-	writes.wroteOwn(shop, "10")
-	if writes.showsOwn(shop, "9") || !writes.showsOwn(shop, "10") || !writes.showsOwn(shop, "100") {
+	writes.WroteOwn(shop, "10")
+	if writes.ShowsOwn(shop, "9") || !writes.ShowsOwn(shop, "10") || !writes.ShowsOwn(shop, "100") {
 		t.Error("resource versions are compared wrongly")
 	}
-	writes.visible(shop, nil, start)
-	if writes.showsOwn(shop, "9") {
+	writes.Visible(shop, nil)
+	if writes.ShowsOwn(shop, "9") {
 		t.Error("what deployments show says something about the bundle")
 	}
-	writes.forget(shop)
-	if !writes.showsOwn(shop, "9") || len(writes.bundles) != 0 {
+	writes.Forget(shop)
+	if !writes.ShowsOwn(shop, "9") || len(writes.bundles) != 0 {
 		t.Error("forgetting leaves something")
 	}
 }
 
 // A cache shows writes in the order of their versions, so that the newest one stands for all.
 func TestLastWrite(t *testing.T) {
-	var writes settled
+	writes := at(start)
 	expect := func(what, namespace, version string) {
 		t.Helper()
 		gotNamespace, gotVersion, _, ok := writes.last(shop)
@@ -146,25 +152,25 @@ func TestLastWrite(t *testing.T) {
 		}
 	}
 	expect("nothing written", "", "")
-	writes.wrote(shop, "a", "10", start)
-	writes.wrote(shop, "b", "30", start)
-	writes.wrote(shop, "c", "20", start)
+	writes.Wrote(shop, "a", "10")
+	writes.Wrote(shop, "b", "30")
+	writes.Wrote(shop, "c", "20")
 	expect("three written", "b", "30")
-	writes.wrote(shop, "b", "40", start)
+	writes.Wrote(shop, "b", "40")
 	expect("written again", "b", "40")
-	writes.removed(shop, "a", start)
+	writes.Removed(shop, "a")
 	expect("another deleted", "b", "40")
-	writes.removed(shop, "b", start)
+	writes.Removed(shop, "b")
 	expect("deleted", "", "")
-	writes.wrote(shop, "d", "50", start)
-	if !writes.visible(shop, []*fleet.BundleDeployment{deploymentIn("c", "20"), deploymentIn("d", "50")}, start) {
+	writes.Wrote(shop, "d", "50")
+	if !writes.Visible(shop, []*fleet.BundleDeployment{deploymentIn("c", "20"), deploymentIn("d", "50")}) {
 		t.Error("what is shown is not visible")
 	}
 	expect("all shown", "", "")
 	if writes.isOwn(shop, "e", "60") || writes.isOwn(shop, "", "") {
 		t.Error("somebody else's write is ours")
 	}
-	writes.wrote(shop, "e", "60", start)
+	writes.Wrote(shop, "e", "60")
 	if !writes.isOwn(shop, "e", "60") || writes.isOwn(shop, "e", "61") {
 		t.Error("our own write is not told from another")
 	}
@@ -206,13 +212,12 @@ func TestACacheThatStaysBehind(t *testing.T) {
 		"merged, older for long":      {[]string{"9"}, []string{inMerged + "10"}, time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := func() time.Time { return start.Add(test.after) }
-			r := &Reconciler{
-				Client: having(test.cached...), Reader: having(test.stored...), Now: now,
-				Caches: confirm.NewInformers(nil, confirm.KindOf(scheme), now),
-			}
-			r.writes.wrote(shop, "a", "10", start)
-			if got := r.behind(t.Context(), shop); got != test.want {
+			now := start
+			clock := func() time.Time { return now }
+			writes := New(Options{Client: having(test.cached...), Reader: having(test.stored...), Now: clock, Caches: confirm.NewInformers(nil, confirm.KindOf(scheme), clock)})
+			writes.Wrote(shop, "a", "10")
+			now = start.Add(test.after)
+			if got := writes.Behind(t.Context(), shop); got != test.want {
 				t.Errorf("behind: %v, want %v", got, test.want)
 			}
 		})
