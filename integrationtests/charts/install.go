@@ -6,20 +6,27 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/releaseutil"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 )
 
 // historyKept of each release.
@@ -62,7 +69,7 @@ func InstallHub(ctx context.Context, config *rest.Config, namespace string, valu
 }
 
 // Install installs the chart in a folder as a release, or upgrades the release if it is there, and
-// makes the namespace if it is not. It returns when the API server has all objects.
+// makes the namespace if it is not. It returns when the API server has all objects, and serves the kinds among them.
 func Install(ctx context.Context, config *rest.Config, chartDir, releaseName, namespace string, values map[string]any) (*release.Release, error) {
 	loaded, err := loader.LoadDir(chartDir)
 	if err != nil {
@@ -76,7 +83,46 @@ func Install(ctx context.Context, config *rest.Config, chartDir, releaseName, na
 	if err != nil {
 		return nil, fmt.Errorf("install release %s/%s: %w", namespace, releaseName, err)
 	}
+	if err := awaitKinds(ctx, config, installed.Manifest); err != nil {
+		return nil, fmt.Errorf("install release %s/%s: %w", namespace, releaseName, err)
+	}
 	return installed, nil
+}
+
+// awaitKinds waits until all kinds that a manifest defines are served: they come one after the other, and a program that
+// starts in between ends because it lacks some.
+func awaitKinds(ctx context.Context, config *rest.Config, manifest string) error {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	for _, text := range releaseutil.SplitManifests(manifest) {
+		var definition struct {
+			Kind string
+			Spec struct {
+				Group    string
+				Names    struct{ Plural string }
+				Versions []struct{ Name string }
+			}
+		}
+		if err := yaml.Unmarshal([]byte(text), &definition); err != nil {
+			return err
+		}
+		if definition.Kind != "CustomResourceDefinition" {
+			continue
+		}
+		for _, version := range definition.Spec.Versions {
+			group := schema.GroupVersion{Group: definition.Spec.Group, Version: version.Name}
+			err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+				served, err := client.ServerResourcesForGroupVersion(group.String())
+				return err == nil && slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == definition.Spec.Names.Plural }), nil
+			})
+			if err != nil {
+				return fmt.Errorf("%s of %s are not served: %w", definition.Spec.Names.Plural, group, err)
+			}
+		}
+	}
+	return nil
 }
 
 func apply(ctx context.Context, helm *action.Configuration, loaded *chart.Chart, releaseName, namespace string, values map[string]any) (*release.Release, error) {
