@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/values"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
@@ -76,7 +77,7 @@ func specTouched(e event.UpdateEvent) bool {
 func startsToWait(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*fleet.BundleDeployment)
 	after, also := e.ObjectNew.(*fleet.BundleDeployment)
-	return ok && also && waitsForValues(after) && !waitsForValues(before)
+	return ok && also && values.Awaited(after) && !values.Awaited(before)
 }
 
 // carriersTouched tells deployments that are, or were, on their way from one object to another.

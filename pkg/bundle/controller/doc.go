@@ -2,8 +2,8 @@
 // that changes, none for the others.
 //
 // A pass over one Bundle is: gather (one snapshot from caches), plan (pure, pkg/target), execute
-// (contents, values and deployments; siblings go on when one fails), observe (pure, pkg/status), one
-// status patch. Bundles come from the cache without their files, which package contents keeps.
+// (package delivery; siblings go on when one fails), observe (pure, pkg/status), one status patch.
+// Bundles come from the cache without their files and values, which packages contents and values keep.
 //
 // What deployments need and somebody takes away comes back: their values, of which only names are cached. A
 // bundle whose own values are gone says so in its Ready condition, with the reason ValuesMissing, and whoever

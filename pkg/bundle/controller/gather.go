@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -39,10 +36,10 @@ func (r *Reconciler) gather(ctx context.Context, bundle *fleet.Bundle) (target.S
 		return target.Snapshot{}, err
 	}
 	snapshot.Current = current
-	if snapshot.MissingValues, err = r.missingValues(ctx, current); err != nil {
+	if snapshot.MissingValues, err = r.values.Missing(ctx, current); err != nil {
 		return target.Snapshot{}, err
 	}
-	if snapshot.Bundle, err = r.withValues(ctx, bundle); err != nil {
+	if snapshot.Bundle, err = r.values.Inline(ctx, bundle); err != nil {
 		return target.Snapshot{}, err
 	}
 	if snapshot.Rules, err = reader.Rules(ctx, r.Client, bundle.Namespace); err != nil {
@@ -206,62 +203,4 @@ func (r *Reconciler) mapped(ctx context.Context, mapping *fleet.BundleNamespaceM
 
 func invalidMapping(mapping *fleet.BundleNamespaceMapping, field string, err error) error {
 	return fault.New(fault.Stalled, "InvalidMapping", "BundleNamespaceMapping %s/%s: %s: %w", mapping.Namespace, mapping.Name, field, err)
-}
-
-// withValues returns the bundle with its Helm values in place. Values of the last hash are kept, so that
-// a pass for a status event reads no Secret.
-func (r *Reconciler) withValues(ctx context.Context, bundle *fleet.Bundle) (*fleet.Bundle, error) {
-	if bundle.Spec.ValuesHash == "" {
-		return bundle, nil
-	}
-	key := client.ObjectKeyFromObject(bundle)
-	if data, ok := r.values.get(key, bundle.Spec.ValuesHash); ok {
-		return target.Inline(bundle, data)
-	}
-	var secret corev1.Secret
-	err := r.Reader.Get(ctx, key, &secret)
-	if apierrors.IsNotFound(err) {
-		return nil, fault.New(fault.Waiting, target.ReasonValuesMissing, "the Secret %s with the bundle's values does not exist", key)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read values of bundle %s: %w", key, err)
-	}
-	inlined, err := target.Inline(bundle, secret.Data)
-	if err == nil {
-		r.values.put(key, bundle.Spec.ValuesHash, secret.Data)
-	}
-	return inlined, err
-}
-
-// valuesCache holds the newest values of each bundle.
-type valuesCache struct {
-	mutex   sync.Mutex
-	entries map[types.NamespacedName]valuesEntry
-}
-
-type valuesEntry struct {
-	hash string
-	data map[string][]byte
-}
-
-func (c *valuesCache) get(key types.NamespacedName, hash string) (map[string][]byte, bool) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	entry, ok := c.entries[key]
-	return entry.data, ok && entry.hash == hash
-}
-
-func (c *valuesCache) put(key types.NamespacedName, hash string, data map[string][]byte) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.entries == nil {
-		c.entries = map[types.NamespacedName]valuesEntry{}
-	}
-	c.entries[key] = valuesEntry{hash: hash, data: data}
-}
-
-func (c *valuesCache) drop(key types.NamespacedName) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	delete(c.entries, key)
 }

@@ -9,7 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/delivery"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -90,6 +92,30 @@ func heldOf(plan target.Plan, current []*fleet.BundleDeployment) []status.Held {
 	return held
 }
 
+// mergedOf says how far a bundle's deployments are merged, as the pass found them.
+func mergedOf(bundle *fleet.Bundle, pass outcome) *status.Merged {
+	if bundle.Spec.Merge == nil || bundle.Spec.Merge.Mode != fleet.MergePerRepo {
+		return nil
+	}
+	merged := &status.Merged{Of: len(pass.current)}
+	_, ok, reason := merge.PlaceOf(bundle)
+	if merged.Reason = reason; !ok {
+		return merged
+	}
+	for _, deployment := range pass.current {
+		name := deployment.Labels[fleet.ClusterNamespaceLabel] + "/" + deployment.Labels[fleet.ClusterLabel]
+		switch {
+		case merge.InMerged(deployment):
+			merged.Merged++
+		case !pass.places.Understood(deployment):
+			merged.Old = append(merged.Old, name)
+		case pass.places.Of(deployment) == nil:
+			merged.Large = append(merged.Large, name)
+		}
+	}
+	return merged
+}
+
 // delete removes the deployments and the values and lets go once the last one is gone; their deletion
 // brings the bundle back here.
 func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
@@ -109,7 +135,7 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 	if err != nil {
 		return err
 	}
-	if err := r.execute(ctx, bundle, target.Snapshot{Current: current}, plan, newMerging(bundle, nil, current)); err != nil {
+	if err := r.delivery.Execute(ctx, bundle, target.Snapshot{Current: current}, plan, delivery.PlacesOf(bundle, nil, current)); err != nil {
 		return err
 	}
 	if len(current) > 0 {
@@ -120,7 +146,7 @@ func (r *Reconciler) delete(ctx context.Context, bundle *fleet.Bundle) error {
 		return err
 	}
 	if bundle.Spec.ValuesHash != "" {
-		if err := r.deleteValues(ctx, key, fleet.BundleValuesSecretType); err != nil {
+		if err := r.values.Delete(ctx, key, fleet.BundleValuesSecretType); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/delivery"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -17,8 +18,8 @@ type outcome struct {
 	planned bool
 	// current are the deployments the pass was planned on.
 	current []*fleet.BundleDeployment
-	// merging is where they belong.
-	merging merging
+	// places are where they belong.
+	places delivery.Places
 	// reference is where the files are in a registry.
 	reference string
 	// missed says that a cluster changed while the pass read, so that it may not have seen that.

@@ -17,8 +17,10 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/delivery"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/values"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/judge"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
@@ -67,16 +69,13 @@ type Reconciler struct {
 	// UnusedContents is how long contents on the hub are kept that nobody refers to; 0 means two minutes.
 	UnusedContents time.Duration
 
-	// slots bound the requests that are under way for all bundles.
-	slots     chan struct{}
 	cached    caches
 	contents  *contents.Store
 	validator *validation.Validator
 	writes    *ledger.Ledger
-	values    valuesCache
+	values    *values.Store
+	delivery  *delivery.Executor
 	interests interests
-	// valuesOfDeployments knows which Secrets of that type there are.
-	valuesOfDeployments client.Reader
 }
 
 // Pauses before another try, where an event that ends the wait is on its way or already came.
@@ -139,7 +138,7 @@ func settle(err error) (reconcile.Result, error) {
 
 // forget drops what is kept of a bundle that is gone.
 func (r *Reconciler) forget(key types.NamespacedName) {
-	r.values.drop(key)
+	r.values.Forget(key)
 	r.writes.Forget(key)
 	r.validator.Forget(key)
 	r.interests.forget(key)
@@ -165,9 +164,9 @@ func (r *Reconciler) deploy(ctx context.Context, bundle *fleet.Bundle) (pass out
 	if err != nil {
 		return outcome{current: snapshot.Current, err: err}
 	}
-	where := newMerging(bundle, snapshot.Clusters, snapshot.Current)
-	err = r.execute(ctx, bundle, snapshot, plan, where)
-	return outcome{plan: plan, planned: true, current: snapshot.Current, merging: where, reference: reference, err: err}
+	places := delivery.PlacesOf(bundle, snapshot.Clusters, snapshot.Current)
+	err = r.delivery.Execute(ctx, bundle, snapshot, plan, places)
+	return outcome{plan: plan, planned: true, current: snapshot.Current, places: places, reference: reference, err: err}
 }
 
 // plan plans with what is known about rendering, and asks for what is not.

@@ -19,8 +19,10 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/delivery"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/values"
 	"github.com/fairlead-dev/fairlead/pkg/cached"
 )
 
@@ -30,7 +32,6 @@ const nameIndex = "name"
 // Register adds the controller of Bundles, and those of what it keeps, to a manager. Changes of the numbers of a
 // Bundle's deployments arrive through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
-	r.slots = make(chan struct{}, allWriters)
 	var err error
 	if r.cached, err = newCaches(mgr.GetCache()); err != nil {
 		return err
@@ -61,7 +62,11 @@ func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers i
 	if err != nil {
 		return err
 	}
-	r.valuesOfDeployments = ofDeployments
+	r.values = values.New(values.Options{Client: r.Client, Reader: r.Reader, Names: ofDeployments})
+	r.delivery = delivery.New(delivery.Options{
+		Reader: r.Reader, Deployments: r.Deployments, Contents: r.contents, Values: r.values,
+		Ledger: r.writes, Writing: r.Rollups.Writing, Count: r.Metrics.wrote,
+	})
 	r.Shards.BeforeWork(r.writes.CatchUp)
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("bundle").

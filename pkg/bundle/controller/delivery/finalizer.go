@@ -1,4 +1,4 @@
-package controller
+package delivery
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 
 // releaseDeleted lets deployments go that somebody else has deleted: once the agent reports that nothing is
 // installed any more, or at once when their bundle goes too.
-func (r *Reconciler) releaseDeleted(ctx context.Context, bundle *fleet.Bundle, current []*fleet.BundleDeployment) error {
+func (e *Executor) releaseDeleted(ctx context.Context, bundle *fleet.Bundle, current []*fleet.BundleDeployment) error {
 	var problems []error
 	for _, deployment := range current {
 		if deployment.DeletionTimestamp != nil && (bundle.DeletionTimestamp != nil || deployment.Status.AppliedDeploymentID == "") {
-			problems = append(problems, r.Deployments.Release(ctx, deployment))
+			problems = append(problems, e.deployments.Release(ctx, deployment))
 		}
 	}
 	return fault.Join(problems...)

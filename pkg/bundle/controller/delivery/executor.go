@@ -1,4 +1,4 @@
-package controller
+package delivery
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/values"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
@@ -24,10 +26,48 @@ import (
 // keep an API server no busier, and everybody else waiting for its answers.
 const writers, allWriters = 16, 32
 
-// execute carries a plan out. Siblings go on when one fails; the joined error names them.
-func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot target.Snapshot, plan target.Plan, where merging) error {
+// Options are what an Executor works with. All must be set.
+type Options struct {
+	// Reader reads from the API server.
+	Reader client.Reader
+	// Deployments writes them, wherever they are.
+	Deployments *carrier.Writer
+	Contents    *contents.Store
+	Values      *values.Store
+	// Ledger is told of every write.
+	Ledger *ledger.Ledger
+	// Writing says that deployments of Clusters are about to be written.
+	Writing func(clusters ...status.Ref) *feed.Writing
+	// Count is called with the verb of each write of a deployment: create, patch or delete.
+	Count func(verb string)
+}
+
+// Executor carries plans out. Make it with New.
+type Executor struct {
+	reader      client.Reader
+	deployments *carrier.Writer
+	contents    *contents.Store
+	values      *values.Store
+	ledger      *ledger.Ledger
+	writing     func(clusters ...status.Ref) *feed.Writing
+	count       func(verb string)
+	// slots bound the requests that are under way for all bundles.
+	slots chan struct{}
+}
+
+// New returns an Executor, for all bundles.
+func New(options Options) *Executor {
+	return &Executor{
+		reader: options.Reader, deployments: options.Deployments, contents: options.Contents, values: options.Values,
+		ledger: options.Ledger, writing: options.Writing, count: options.Count, slots: make(chan struct{}, allWriters),
+	}
+}
+
+// Execute carries a plan of a bundle out that was made from a snapshot. Siblings go on when one fails; the joined error
+// names them.
+func (e *Executor) Execute(ctx context.Context, bundle *fleet.Bundle, snapshot target.Snapshot, plan target.Plan, places Places) error {
 	if len(plan.Create)+len(plan.Update) > 0 && bundle.Spec.ContentsID == "" && bundle.Spec.HelmOpOptions == nil {
-		if err := r.contents.Ensure(ctx, bundle, snapshot.ManifestID); err != nil {
+		if err := e.contents.Ensure(ctx, bundle, snapshot.ManifestID); err != nil {
 			return err
 		}
 	}
@@ -37,14 +77,14 @@ func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot
 	}
 	key := client.ObjectKeyFromObject(bundle)
 	pass := &pass{
-		reconciler: r, bundle: key, current: current, access: r.contents.Copies(key),
-		merging: where, slots: make(chan struct{}, writers),
+		Executor: e, bundle: key, current: current, access: e.contents.Copies(key),
+		places: places, slots: make(chan struct{}, writers),
 	}
 	if written := clustersOf(plan.Create, plan.Update, plan.Delete); len(written) > 0 {
-		pass.writing = r.Rollups.Writing(written...)
-		defer pass.writing.End()
+		pass.told = e.writing(written...)
+		defer pass.told.End()
 	}
-	moves := where.moves(snapshot.Current, plan)
+	moves := places.moves(snapshot.Current, plan)
 	return fault.Join(
 		pass.access.GiveAll(ctx, snapshot.Current),
 		pass.each(ctx, plan.Create, pass.create),
@@ -52,7 +92,7 @@ func (r *Reconciler) execute(ctx context.Context, bundle *fleet.Bundle, snapshot
 		pass.each(ctx, plan.Delete, pass.delete),
 		each(plan.Secrets, pass.atOnce(), func(d *target.Deployment) error { return pass.writeValues(ctx, d) }),
 		each(moves, pass.atOnce(), func(d **fleet.BundleDeployment) error { return pass.move(ctx, *d) }),
-		r.releaseDeleted(ctx, bundle, snapshot.Current),
+		e.releaseDeleted(ctx, bundle, snapshot.Current),
 	)
 }
 
@@ -74,12 +114,13 @@ func clusterOf(deployment *target.Deployment) status.Ref {
 
 // pass is one execution of a plan for a bundle.
 type pass struct {
-	reconciler *Reconciler
-	bundle     types.NamespacedName
-	current    map[string]*fleet.BundleDeployment
-	access     *contents.Copies
-	merging    merging
-	writing    *feed.Writing
+	*Executor
+	bundle  types.NamespacedName
+	current map[string]*fleet.BundleDeployment
+	access  *contents.Copies
+	places  Places
+	// told knows which Clusters' deployments are being written.
+	told *feed.Writing
 	// slots bound the requests that are under way. Whoever waits for a write together with others takes none.
 	slots chan struct{}
 }
@@ -87,14 +128,14 @@ type pass struct {
 // each writes deployments, some at a time.
 func (p *pass) each(ctx context.Context, deployments []target.Deployment, write func(context.Context, *target.Deployment) error) error {
 	return each(deployments, p.atOnce(), func(deployment *target.Deployment) error {
-		defer p.writing.Wrote(clusterOf(deployment))
+		defer p.told.Wrote(clusterOf(deployment))
 		return write(ctx, deployment)
 	})
 }
 
 // atOnce is how many deployments are worked on at a time: all of those that wait to be written together with others'.
 func (p *pass) atOnce() int {
-	if p.merging.needed {
+	if p.places.needed {
 		return -1
 	}
 	return writers
@@ -103,7 +144,7 @@ func (p *pass) atOnce() int {
 // request does something that takes requests of its own. A bundle's wait for each other first, so that those of a
 // large one do not stand before a small one's.
 func (p *pass) request(do func() error) error {
-	for _, slots := range []chan struct{}{p.slots, p.reconciler.slots} {
+	for _, slots := range []chan struct{}{p.slots, p.Executor.slots} {
 		slots <- struct{}{}
 		defer func() { <-slots }()
 	}
@@ -119,7 +160,7 @@ func (p *pass) write(merged bool, do func() error) error {
 }
 
 func (p *pass) writeValues(ctx context.Context, deployment *target.Deployment) error {
-	return p.request(func() error { return p.reconciler.writeValues(ctx, deployment.Object, deployment.Values) })
+	return p.request(func() error { return p.values.Write(ctx, deployment.Object, deployment.Values) })
 }
 
 // create writes the values first, so that no agent sees a hash without its values.
@@ -134,8 +175,8 @@ func (p *pass) create(ctx context.Context, deployment *target.Deployment) error 
 	if err != nil {
 		return err
 	}
-	place := p.merging.of(object)
-	err = p.write(place != nil, func() error { return p.reconciler.Deployments.Create(ctx, object, place) })
+	place := p.places.Of(object)
+	err = p.write(place != nil, func() error { return p.deployments.Create(ctx, object, place) })
 	if apierrors.IsAlreadyExists(err) {
 		// Made by a pass that did not live to see it, or somebody else's.
 		if object, err = p.present(ctx, deployment); err == nil && object == nil {
@@ -144,12 +185,12 @@ func (p *pass) create(ctx context.Context, deployment *target.Deployment) error 
 	}
 	if err != nil {
 		if made && fault.NeedsPerson(err) {
-			err = errors.Join(err, p.reconciler.deleteValues(ctx, client.ObjectKeyFromObject(deployment.Object), fleet.DeploymentValuesSecretType))
+			err = errors.Join(err, p.values.Delete(ctx, client.ObjectKeyFromObject(deployment.Object), fleet.DeploymentValuesSecretType))
 		}
 		return fmt.Errorf("create deployment %s/%s: %w", deployment.Object.Namespace, deployment.Object.Name, err)
 	}
-	p.reconciler.Metrics.wrote("create")
-	p.reconciler.writes.Wrote(p.bundle, object.Namespace, object.ResourceVersion)
+	p.count("create")
+	p.ledger.Wrote(p.bundle, object.Namespace, object.ResourceVersion)
 	return nil
 }
 
@@ -160,13 +201,13 @@ func (p *pass) createValues(ctx context.Context, deployment *target.Deployment) 
 		return false, nil
 	}
 	object := deployment.Object
-	err = p.reconciler.Client.Create(ctx, valuesSecret(object, deployment.Values))
+	err = p.values.Create(ctx, object, deployment.Values)
 	if err == nil {
 		return true, nil
 	}
 	if apierrors.IsAlreadyExists(err) {
 		if _, err = p.present(ctx, deployment); err == nil {
-			err = p.reconciler.Client.Update(ctx, valuesSecret(object, deployment.Values))
+			err = p.values.Replace(ctx, object, deployment.Values)
 		}
 	}
 	if err != nil {
@@ -178,7 +219,7 @@ func (p *pass) createValues(ctx context.Context, deployment *target.Deployment) 
 // present returns the deployment that has the name already, nil if none has; one of another bundle is an
 // error that names it. It asks the API server.
 func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fleet.BundleDeployment, error) {
-	found, err := carrier.Find(ctx, p.reconciler.Reader, client.ObjectKeyFromObject(deployment.Object))
+	found, err := carrier.Find(ctx, p.reader, client.ObjectKeyFromObject(deployment.Object))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -191,7 +232,7 @@ func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fle
 			"on Cluster %s it exists already and belongs to bundle %s; rename one of the two bundles, or keep one of them away from the cluster",
 			deployment.Cluster, owner)
 	}
-	p.reconciler.writes.Exists(found)
+	p.ledger.Exists(found)
 	return found, nil
 }
 
@@ -202,12 +243,12 @@ func (p *pass) update(ctx context.Context, deployment *target.Deployment) error 
 	if err := p.request(func() error { return p.prepare(ctx, deployment, before) }); err != nil {
 		return err
 	}
-	err := p.write(merge.InMerged(before), func() error { return p.reconciler.Deployments.Update(ctx, object, before) })
+	err := p.write(merge.InMerged(before), func() error { return p.deployments.Update(ctx, object, before) })
 	if err != nil {
 		return fmt.Errorf("update deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	p.reconciler.Metrics.wrote("patch")
-	p.reconciler.writes.Wrote(p.bundle, object.Namespace, object.ResourceVersion)
+	p.count("patch")
+	p.ledger.Wrote(p.bundle, object.Namespace, object.ResourceVersion)
 	if before.Spec.ValuesHash != "" && deployment.Values == nil {
 		return p.deleteValues(ctx, object)
 	}
@@ -221,37 +262,37 @@ func (p *pass) prepare(ctx context.Context, deployment *target.Deployment, befor
 		return err
 	}
 	if deployment.NeedsCurrentValues {
-		values, err := p.reconciler.currentValues(ctx, object)
+		values, err := p.values.Current(ctx, object)
 		if err != nil {
 			return err
 		}
 		deployment.KeepValues(values)
 	}
 	if before.Spec.ValuesHash != object.Spec.ValuesHash && deployment.Values != nil {
-		return p.reconciler.writeValues(ctx, object, deployment.Values)
+		return p.values.Write(ctx, object, deployment.Values)
 	}
 	return nil
 }
 
 func (p *pass) deleteValues(ctx context.Context, object *fleet.BundleDeployment) error {
 	return p.request(func() error {
-		return p.reconciler.deleteValues(ctx, client.ObjectKeyFromObject(object), fleet.DeploymentValuesSecretType)
+		return p.values.Delete(ctx, client.ObjectKeyFromObject(object), fleet.DeploymentValuesSecretType)
 	})
 }
 
 func (p *pass) delete(ctx context.Context, deployment *target.Deployment) error {
 	object := deployment.Object
 	err := p.write(merge.InMerged(object), func() error {
-		if err := p.reconciler.Deployments.Release(ctx, object); err != nil {
+		if err := p.deployments.Release(ctx, object); err != nil {
 			return err
 		}
-		return p.reconciler.Deployments.Delete(ctx, object)
+		return p.deployments.Delete(ctx, object)
 	})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	p.reconciler.Metrics.wrote("delete")
-	p.reconciler.writes.Removed(p.bundle, object.Namespace)
+	p.count("delete")
+	p.ledger.Removed(p.bundle, object.Namespace)
 	if object.Spec.ValuesHash != "" {
 		return p.deleteValues(ctx, object)
 	}

@@ -1,11 +1,14 @@
-package controller
+package values
 
 import (
 	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestValuesCache(t *testing.T) {
-	var cache valuesCache
+func TestCache(t *testing.T) {
+	shop := types.NamespacedName{Namespace: "ws", Name: "shop"}
+	var cache cache
 	if _, ok := cache.get(shop, "h1"); ok {
 		t.Error("an empty cache has values")
 	}

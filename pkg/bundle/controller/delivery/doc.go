@@ -1,0 +1,12 @@
+// Package delivery carries the plan of a bundle out: values, deployments, moves from object to object, deletions.
+//
+// It promises that siblings go on when one fails, and that the joined error names those that did; that no agent sees a
+// deployment before its contents and its values are there; that an unchanged deployment costs no write; that the ledger
+// knows every write; and that the requests under way are bounded, for each bundle and for all together.
+//
+// It never takes a deployment of the same name that belongs to another bundle, and leaves that one's values alone. It
+// decides nothing: which deployments are made, changed and removed is the plan's, and whether deletions may be believed is
+// settled before. It writes neither Bundles nor statuses, and changes nothing in caches.
+//
+// Start reading with Executor.Execute; places.go says which deployments share an object with others.
+package delivery
