@@ -12,5 +12,5 @@
 // The package never deletes because of an error or an empty read: it plans only on synchronised caches,
 // and deletes of many deployments at once that no person asked for wait for confirmation.
 //
-// Start reading with Reconciler.Reconcile.
+// Which changes bring a bundle back here says package interests. Start reading with Reconciler.Reconcile.
 package controller

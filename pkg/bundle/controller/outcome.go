@@ -7,6 +7,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/delivery"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/interests"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -51,7 +52,7 @@ func (o outcome) again(now time.Time) time.Duration {
 	case o.plan.More && o.err == nil:
 		return time.Millisecond
 	case o.missed:
-		return clusterPause
+		return interests.Pause
 	case o.plan.Guard != nil && o.plan.Guard.Why != "":
 		return doubtRetry
 	case o.plan.NextCheck.IsZero():

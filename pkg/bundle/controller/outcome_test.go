@@ -11,6 +11,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/interests"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -18,6 +19,8 @@ import (
 )
 
 var (
+	start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 	errPlain   = errors.New("connection refused")
 	errStalled = fault.New(fault.Stalled, "Invalid", "a person must act")
 	errWaits   = fault.New(fault.Waiting, target.ReasonValuesMissing, "no values yet")
@@ -33,6 +36,7 @@ func TestOutcome(t *testing.T) {
 	}{
 		"nothing to do":         {outcome{planned: true}, false, 0, true},
 		"wrote":                 {outcome{planned: true, plan: target.Plan{Create: created}}, true, 0, true},
+		"missed a change":       {outcome{planned: true, missed: true}, false, interests.Pause, true},
 		"deleted only":          {outcome{planned: true, plan: target.Plan{Delete: created}}, false, 0, true},
 		"wrote a part":          {outcome{planned: true, plan: target.Plan{Create: created, More: true}}, false, time.Millisecond, true},
 		"failed to write":       {outcome{planned: true, plan: target.Plan{Create: created}, err: errPlain}, false, 0, false},

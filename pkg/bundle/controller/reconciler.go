@@ -18,6 +18,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/delivery"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/interests"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/validation"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/values"
@@ -75,7 +76,7 @@ type Reconciler struct {
 	writes    *ledger.Ledger
 	values    *values.Store
 	delivery  *delivery.Executor
-	interests interests
+	interests *interests.Bundles
 }
 
 // Pauses before another try, where an event that ends the wait is on its way or already came.
@@ -141,14 +142,14 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.values.Forget(key)
 	r.writes.Forget(key)
 	r.validator.Forget(key)
-	r.interests.forget(key)
+	r.interests.Forget(key)
 }
 
 // deploy gathers a snapshot, plans and executes.
 func (r *Reconciler) deploy(ctx context.Context, bundle *fleet.Bundle) (pass outcome) {
-	known := r.interests.of(client.ObjectKeyFromObject(bundle))
-	known.begin()
-	defer func() { pass.missed = known.end() }()
+	known := r.interests.Of(client.ObjectKeyFromObject(bundle))
+	known.Begin()
+	defer func() { pass.missed = known.End() }()
 	snapshot, err := r.gather(ctx, bundle)
 	if err != nil {
 		return outcome{err: err}
@@ -175,11 +176,11 @@ func (r *Reconciler) plan(bundle *fleet.Bundle, snapshot target.Snapshot) (targe
 	if snapshot.Validate = r.validates(bundle); snapshot.Validate {
 		snapshot.Verdicts = r.validator.Known(key)
 	}
-	known := r.interests.of(key)
-	plan, err := known.plan(snapshot, r.Metrics)
+	known := r.interests.Of(key)
+	plan, err := known.Plan(snapshot)
 	if err == nil && r.validator.Ask(key, snapshot.ManifestID, plan.Checks) {
 		snapshot.Verdicts = r.validator.Known(key)
-		return known.plan(snapshot, r.Metrics)
+		return known.Plan(snapshot)
 	}
 	return plan, err
 }

@@ -1,4 +1,4 @@
-package controller
+package interests
 
 import (
 	"context"
@@ -23,18 +23,18 @@ const deploymentPause = 100 * time.Millisecond
 // deploymentEvents wakes bundles up for what somebody else did to their deployments, and for agents that
 // miss values. What agents report otherwise arrives through the roll-up, but for a bundle whose clusters wait
 // for others: its rollout goes on.
-func (r *Reconciler) deploymentEvents() handler.EventHandler {
+func (b *Bundles) deploymentEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue requests) {
-			if !r.writes.IsOwn(e.Object) {
-				r.wakeNamed(ctx, queue, 0, e.Object)
+			if !b.isOwn(e.Object) {
+				b.wakeNamed(ctx, queue, 0, e.Object)
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue requests) {
 			switch {
 			case specTouched(e):
-				if !r.writes.IsOwn(e.ObjectNew) {
-					r.wakeNamed(ctx, queue, 0, e.ObjectOld, e.ObjectNew)
+				if !b.isOwn(e.ObjectNew) {
+					b.wakeNamed(ctx, queue, 0, e.ObjectOld, e.ObjectNew)
 				}
 			case carriersTouched(e):
 				for _, request := range bundleOf(ctx, e.ObjectNew) {
@@ -42,23 +42,23 @@ func (r *Reconciler) deploymentEvents() handler.EventHandler {
 				}
 			case availabilityTouched(e):
 				for _, request := range bundleOf(ctx, e.ObjectNew) {
-					if r.interests.of(request.NamespacedName).waits() {
+					if b.Of(request.NamespacedName).waits() {
 						queue.AddAfter(request, deploymentPause)
 					}
 				}
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue requests) {
-			r.wakeNamed(ctx, queue, deploymentPause, e.Object)
+			b.wakeNamed(ctx, queue, deploymentPause, e.Object)
 		},
 	}
 }
 
 // wakeNamed wakes up the bundles of deployments and all others of their names.
-func (r *Reconciler) wakeNamed(ctx context.Context, queue requests, pause time.Duration, deployments ...client.Object) {
+func (b *Bundles) wakeNamed(ctx context.Context, queue requests, pause time.Duration, deployments ...client.Object) {
 	woken := map[reconcile.Request]bool{}
 	for _, deployment := range deployments {
-		for _, request := range r.bundlesNamed(ctx, deployment) {
+		for _, request := range b.bundlesNamed(ctx, deployment) {
 			if !woken[request] {
 				woken[request] = true
 				queue.AddAfter(request, pause)

@@ -1,4 +1,4 @@
-package controller
+package interests
 
 import (
 	"context"
@@ -14,19 +14,11 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/values"
 )
 
-func namesOnly(object any) (any, error) {
-	if found, ok := object.(*metav1.PartialObjectMetadata); ok {
-		found.ObjectMeta = metav1.ObjectMeta{
-			Namespace: found.Namespace, Name: found.Name, UID: found.UID, ResourceVersion: found.ResourceVersion,
-		}
-	}
-	return object, nil
-}
-
+// requests are the Bundles that wait to be looked at.
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // bundleValues wakes the Bundle up whose values came, changed or went.
-func (r *Reconciler) bundleValues() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+func (b *Bundles) bundleValues() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	wake := func(object client.Object, queue requests) {
 		queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 	}
@@ -39,18 +31,18 @@ func (r *Reconciler) bundleValues() handler.TypedEventHandler[*metav1.PartialObj
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], queue requests) {
 			// The next pass finds out that they are missing and says so; whoever made the Bundle writes them again.
-			r.values.Forget(client.ObjectKeyFromObject(e.Object))
+			b.forgetValues(client.ObjectKeyFromObject(e.Object))
 			wake(e.Object, queue)
 		},
 	}
 }
 
 // deploymentValues wakes the Bundle up whose deployment lost its values.
-func (r *Reconciler) deploymentValues() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+func (b *Bundles) deploymentValues() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], queue requests) {
 			var deployment fleet.BundleDeployment
-			if err := r.Client.Get(ctx, client.ObjectKeyFromObject(e.Object), &deployment); err != nil || !values.Needed(&deployment) {
+			if err := b.client.Get(ctx, client.ObjectKeyFromObject(e.Object), &deployment); err != nil || !values.Needed(&deployment) {
 				return
 			}
 			for _, request := range bundleOf(ctx, &deployment) {

@@ -1,11 +1,10 @@
-package controller
+package interests
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -30,10 +29,6 @@ func TestWhoCaresForAChangeOfACluster(t *testing.T) {
 		c := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "c", Labels: map[string]string{"env": "prod", "region": "north"}}}
 		c.Status.Namespace, c.Status.Phase = "cluster-c", fleet.ClusterReady
 		return c
-	}
-	metrics, err := NewMetrics(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
 	}
 	stale := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "edited", Generation: 2}}
 	for name, test := range map[string]struct {
@@ -64,15 +59,15 @@ func TestWhoCaresForAChangeOfACluster(t *testing.T) {
 			for bundle, goal := range bundles {
 				object := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: bundle, Generation: 1}}
 				object.Spec.Targets = []fleet.BundleTarget{goal}
-				known := &interest{}
-				if _, err := known.plan(target.Snapshot{Bundle: object, ManifestID: "s-1", Clusters: []target.ClusterInfo{target.InfoOf(member())}}, metrics); err != nil {
+				known := &Bundle{count: uncounted}
+				if _, err := known.Plan(target.Snapshot{Bundle: object, ManifestID: "s-1", Clusters: []target.ClusterInfo{target.InfoOf(member())}}); err != nil {
 					t.Fatal(err)
 				}
 				if !change.none() && known.touchedBy(object, change) {
 					woken = append(woken, bundle)
 				}
 			}
-			if known := (&interest{planned: true, generation: 1}); !change.none() && known.touchedBy(stale, change) {
+			if known := (&Bundle{planned: true, generation: 1}); !change.none() && known.touchedBy(stale, change) {
 				woken = append(woken, stale.Name)
 			}
 			slices.Sort(woken)
@@ -85,10 +80,6 @@ func TestWhoCaresForAChangeOfACluster(t *testing.T) {
 
 // A change that comes while a pass reads is not lost when only the new plan cares for it.
 func TestChangeWhileAPassReads(t *testing.T) {
-	metrics, err := NewMetrics(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
 	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "b", Generation: 1}}
 	bundle.Spec.Targets = []fleet.BundleTarget{{ClusterTarget: fleet.ClusterTarget{ClusterGroup: "g"}}}
 	group := func(generation int64, key string) []fleet.ClusterGroup {
@@ -106,26 +97,23 @@ func TestChangeWhileAPassReads(t *testing.T) {
 		"no selector does":             {map[string]string{"region": "x"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known := &interest{}
+			known := &Bundle{count: uncounted}
 			plan := func(groups []fleet.ClusterGroup) {
 				snapshot := target.Snapshot{Bundle: bundle, ManifestID: "s-1", Groups: groups, Clusters: []target.ClusterInfo{target.InfoOf(before)}}
-				if _, err := known.plan(snapshot, metrics); err != nil {
+				if _, err := known.Plan(snapshot); err != nil {
 					t.Fatal(err)
 				}
 			}
 			plan(group(1, "env"))
 			after.Labels = test.labels
-			known.begin()
+			known.Begin()
 			if known.touchedBy(bundle, changeOf(before, after)) {
 				t.Error("the old plan cares")
 			}
 			plan(group(2, "zone"))
 			plan(group(2, "zone"))
-			if missed := known.end(); missed != test.wantMissed {
+			if missed := known.End(); missed != test.wantMissed {
 				t.Errorf("missed %v", missed)
-			}
-			if again := (outcome{missed: test.wantMissed}).again(start); (again > 0) != test.wantMissed {
-				t.Errorf("again after %s", again)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package controller
+package interests
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -171,10 +170,10 @@ func (w *hubWorld) snapshot() target.Snapshot {
 }
 
 // settle plans and carries out until nothing is left, agents answering in between.
-func (w *hubWorld) settle(t *testing.T, known *interest, metrics *Metrics) target.Plan {
+func (w *hubWorld) settle(t *testing.T, known *Bundle) target.Plan {
 	t.Helper()
 	for range 20 {
-		plan, err := known.plan(w.snapshot(), metrics)
+		plan, err := known.Plan(w.snapshot())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,14 +200,10 @@ func writes(plan target.Plan) int { return len(plan.Create) + len(plan.Update) +
 // Whatever changes, a bundle that is not woken up has nothing to write and nothing new to tell: a plan from nothing
 // says the same.
 func TestNoChangeIsMissed(t *testing.T) {
-	metrics, err := NewMetrics(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
 	slept := 0
 	for seed := range uint64(150) {
-		w, known := newHubWorld(rand.New(rand.NewPCG(seed, 42))), &interest{}
-		last := w.settle(t, known, metrics)
+		w, known := newHubWorld(rand.New(rand.NewPCG(seed, 42))), &Bundle{count: uncounted}
+		last := w.settle(t, known)
 		for step := range 80 {
 			woken, what := false, ""
 			if w.IntN(6) == 0 {
@@ -231,7 +226,7 @@ func TestNoChangeIsMissed(t *testing.T) {
 				what = fmt.Sprintf("cluster %s: %+v became %+v", name, target.InfoOf(before), target.InfoOf(after))
 			}
 			if woken {
-				last = w.settle(t, known, metrics)
+				last = w.settle(t, known)
 				continue
 			}
 			slept++
