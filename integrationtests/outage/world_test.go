@@ -163,13 +163,6 @@ func (w *world) change(name, version string) {
 	}
 }
 
-func (w *world) patch(object client.Object, patch string) {
-	w.t.Helper()
-	if err := w.client.Patch(w.t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		w.t.Fatalf("patch %T %s: %v", object, object.GetName(), err)
-	}
-}
-
 // deployments lists those of the workspace's bundle by cluster.
 func (w *world) deployments(ctx context.Context, bundle string) (map[string]fleet.BundleDeployment, error) {
 	var list fleet.BundleDeploymentList
