@@ -94,13 +94,13 @@ func fingerprint(s Snapshot) string {
 
 // RefersToGroups says that a bundle names cluster groups or selects some by their labels.
 func RefersToGroups(spec *fleet.BundleSpec) bool {
-	return slices.ContainsFunc(selectors(spec), func(target fleet.ClusterTarget) bool {
+	return slices.ContainsFunc(Selectors(spec), func(target fleet.ClusterTarget) bool {
 		return target.ClusterGroup != "" || target.ClusterGroupSelector != nil
 	})
 }
 
-// selectors are all selector blocks of a bundle.
-func selectors(spec *fleet.BundleSpec) []fleet.ClusterTarget {
+// Selectors lists all by which a bundle selects clusters: restrictions, targets and partitions.
+func Selectors(spec *fleet.BundleSpec) []fleet.ClusterTarget {
 	all := slices.Clone(spec.TargetRestrictions)
 	for i := range spec.Targets {
 		all = append(all, spec.Targets[i].ClusterTarget)

@@ -206,9 +206,9 @@ func (p *Plan) orphans(s Snapshot, targets []*Targeted, waiting map[string]bool)
 	var list []*fleet.BundleDeployment
 	for _, bd := range s.Current {
 		switch {
-		case kept[bd.Namespace] || waiting[clusterOf(bd)]:
+		case kept[bd.Namespace] || waiting[ClusterOf(bd)]:
 		case closed[bd.Namespace]:
-			p.Lingering = append(p.Lingering, clusterOf(bd))
+			p.Lingering = append(p.Lingering, ClusterOf(bd))
 		default:
 			list = append(list, bd)
 		}
@@ -220,12 +220,8 @@ func (p *Plan) orphans(s Snapshot, targets []*Targeted, waiting map[string]bool)
 func (p *Plan) remove(list []*fleet.BundleDeployment) {
 	for _, deployment := range list {
 		if deployment.DeletionTimestamp == nil {
-			p.Delete = append(p.Delete, Deployment{Object: deployment.DeepCopy(), Cluster: clusterOf(deployment)})
+			p.Delete = append(p.Delete, Deployment{Object: deployment.DeepCopy(), Cluster: ClusterOf(deployment)})
 		}
 	}
 	slices.SortFunc(p.Delete, func(a, b Deployment) int { return cmp.Compare(a.Object.Namespace, b.Object.Namespace) })
-}
-
-func clusterOf(bd *fleet.BundleDeployment) string {
-	return bd.Labels[fleet.ClusterNamespaceLabel] + "/" + bd.Labels[fleet.ClusterLabel]
 }

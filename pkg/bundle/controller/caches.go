@@ -9,6 +9,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/contents"
 	"github.com/fairlead-dev/fairlead/pkg/cached"
+	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 // bundleIndex finds BundleDeployments by their Bundle.
@@ -32,7 +33,7 @@ func newCaches(from cache.Informers) (caches, error) {
 func indexesOfDeployments() map[string]cached.Index[*fleet.BundleDeployment] {
 	return map[string]cached.Index[*fleet.BundleDeployment]{
 		bundleIndex: func(deployment *fleet.BundleDeployment) []string {
-			return []string{deployment.Labels[fleet.BundleNamespaceLabel] + "/" + deployment.Labels[fleet.BundleLabel]}
+			return []string{target.BundleOf(deployment.Labels).String()}
 		},
 		contents.DeploymentIndex: contents.OfDeployment,
 	}

@@ -197,11 +197,11 @@ func (r *Reconciler) confirmGroups(ctx context.Context, namespace string, second
 
 // groupsNamed lists the groups that targets name, and says whether any selects groups by labels.
 func groupsNamed(spec *fleet.BundleSpec) (names []string, selects bool) {
-	for _, target := range targetsOf(spec) {
-		if target.ClusterGroup != "" {
-			names = append(names, target.ClusterGroup)
+	for _, block := range target.Selectors(spec) {
+		if block.ClusterGroup != "" {
+			names = append(names, block.ClusterGroup)
 		}
-		selects = selects || target.ClusterGroupSelector != nil
+		selects = selects || block.ClusterGroupSelector != nil
 	}
 	return names, selects
 }

@@ -126,30 +126,16 @@ func unreadable(group *fleet.ClusterGroup) error {
 
 // refersTo says that a bundle names a cluster group or selects it by its labels.
 func refersTo(spec *fleet.BundleSpec, group *fleet.ClusterGroup) bool {
-	return slices.ContainsFunc(targetsOf(spec), func(target fleet.ClusterTarget) bool {
-		if target.ClusterGroup != "" && target.ClusterGroup == group.Name {
+	return slices.ContainsFunc(target.Selectors(spec), func(selects fleet.ClusterTarget) bool {
+		if selects.ClusterGroup != "" && selects.ClusterGroup == group.Name {
 			return true
 		}
-		if target.ClusterGroupSelector == nil {
+		if selects.ClusterGroupSelector == nil {
 			return false
 		}
-		selector, err := metav1.LabelSelectorAsSelector(target.ClusterGroupSelector)
+		selector, err := metav1.LabelSelectorAsSelector(selects.ClusterGroupSelector)
 		return err == nil && selector.Matches(labels.Set(group.Labels))
 	})
-}
-
-// targetsOf lists all by which a bundle selects clusters.
-func targetsOf(spec *fleet.BundleSpec) []fleet.ClusterTarget {
-	all := slices.Clone(spec.TargetRestrictions)
-	for i := range spec.Targets {
-		all = append(all, spec.Targets[i].ClusterTarget)
-	}
-	if spec.RolloutStrategy != nil {
-		for i := range spec.RolloutStrategy.Partitions {
-			all = append(all, spec.RolloutStrategy.Partitions[i].ClusterTarget)
-		}
-	}
-	return all
 }
 
 // reachable lists the namespaces whose clusters a bundle may reach: its own and those mapped to it.

@@ -82,8 +82,7 @@ func heldOf(plan target.Plan, current []*fleet.BundleDeployment) []status.Held {
 	}
 	states := make(map[string]fleet.BundleState, len(current))
 	for _, deployment := range current {
-		labels := deployment.Labels
-		states[labels[fleet.ClusterNamespaceLabel]+"/"+labels[fleet.ClusterLabel]] = status.Of(deployment)
+		states[target.ClusterOf(deployment)] = status.Of(deployment)
 	}
 	held := make([]status.Held, 0, len(plan.Failed))
 	for _, failure := range plan.Failed {
@@ -103,7 +102,7 @@ func mergedOf(bundle *fleet.Bundle, pass outcome) *status.Merged {
 		return merged
 	}
 	for _, deployment := range pass.current {
-		name := deployment.Labels[fleet.ClusterNamespaceLabel] + "/" + deployment.Labels[fleet.ClusterLabel]
+		name := target.ClusterOf(deployment)
 		switch {
 		case merge.InMerged(deployment):
 			merged.Merged++

@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
+	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 const (
@@ -99,7 +100,7 @@ func (c *hub) restore(ctx context.Context, id string) error {
 	}
 	asked := map[types.NamespacedName]bool{}
 	for _, user := range users {
-		key := types.NamespacedName{Namespace: user.Labels[fleet.BundleNamespaceLabel], Name: user.Labels[fleet.BundleLabel]}
+		key := target.BundleOf(user.Labels)
 		if asked[key] {
 			continue
 		}

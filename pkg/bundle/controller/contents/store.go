@@ -26,6 +26,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
+	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 // Options are what a Store works with. All but the last must be set.
@@ -184,7 +185,7 @@ func (s *Store) bundleAccesses() handler.TypedEventHandler[*metav1.PartialObject
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], queue requests) {
 			if labels := e.Object.GetLabels(); labels[fleet.BundleNamespaceLabel] != "" {
 				// A member's copy has its bundle's name.
-				queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: labels[fleet.BundleNamespaceLabel], Name: labels[fleet.BundleLabel]}})
+				queue.Add(reconcile.Request{NamespacedName: target.BundleOf(labels)})
 				return
 			}
 			wake(ctx, e.Object, queue)

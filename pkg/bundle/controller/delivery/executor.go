@@ -226,8 +226,7 @@ func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fle
 	if err != nil {
 		return nil, err
 	}
-	owner := types.NamespacedName{Namespace: found.Labels[fleet.BundleNamespaceLabel], Name: found.Labels[fleet.BundleLabel]}
-	if owner != p.bundle {
+	if owner := target.BundleOf(found.Labels); owner != p.bundle {
 		return nil, fault.New(fault.Stalled, "DeploymentOwnedByOther",
 			"on Cluster %s it exists already and belongs to bundle %s; rename one of the two bundles, or keep one of them away from the cluster",
 			deployment.Cluster, owner)

@@ -41,11 +41,7 @@ type Options struct {
 
 // Bundles finds the bundles that care for a change. Make it with New.
 type Bundles struct {
-	client                               client.Reader
-	isOwn                                func(deployment client.Object) bool
-	count                                func(evaluated, cached int)
-	valuesOfBundles, valuesOfDeployments cache.Cache
-	forgetValues                         func(bundle types.NamespacedName)
+	options Options
 
 	mutex   sync.Mutex
 	bundles map[types.NamespacedName]*Bundle
@@ -59,10 +55,7 @@ func New(indexer client.FieldIndexer, options Options) (*Bundles, error) {
 	if err != nil {
 		return nil, fmt.Errorf("index bundles by name: %w", err)
 	}
-	return &Bundles{
-		client: options.Client, isOwn: options.IsOwn, count: options.Count, valuesOfBundles: options.ValuesOfBundles,
-		valuesOfDeployments: options.ValuesOfDeployments, forgetValues: options.ForgetValues, bundles: map[types.NamespacedName]*Bundle{},
-	}, nil
+	return &Bundles{options: options, bundles: map[types.NamespacedName]*Bundle{}}, nil
 }
 
 // Of returns what is known of a bundle, which may be nothing yet.
@@ -71,7 +64,7 @@ func (b *Bundles) Of(key types.NamespacedName) *Bundle {
 	defer b.mutex.Unlock()
 	found := b.bundles[key]
 	if found == nil {
-		found = &Bundle{count: b.count}
+		found = &Bundle{count: b.options.Count}
 		b.bundles[key] = found
 	}
 	return found
@@ -95,8 +88,8 @@ func (b *Bundles) Watch(build *builder.Builder) {
 		Watches(&fleet.Policy{}, handler.EnqueueRequestsFromMapFunc(b.bundlesBeside)).
 		Watches(&fleet.GitRepoRestriction{}, handler.EnqueueRequestsFromMapFunc(b.bundlesBeside)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(b.bundlesMapped), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WatchesRawSource(source.Kind(b.valuesOfBundles, cached.SecretMetadata(), b.bundleValues())).
-		WatchesRawSource(source.Kind(b.valuesOfDeployments, cached.SecretMetadata(), b.deploymentValues()))
+		WatchesRawSource(source.Kind(b.options.ValuesOfBundles, cached.SecretMetadata(), b.bundleValues())).
+		WatchesRawSource(source.Kind(b.options.ValuesOfDeployments, cached.SecretMetadata(), b.deploymentValues()))
 }
 
 // groupReaches lists the bundles that a cluster group may be among the targets of.
@@ -106,36 +99,21 @@ func (b *Bundles) groupReaches(ctx context.Context, group client.Object) []recon
 
 // bundlesWhere lists the bundles that may reach the clusters of an object's namespace and are as wanted.
 func (b *Bundles) bundlesWhere(ctx context.Context, object client.Object, wanted func(*fleet.Bundle) bool) []reconcile.Request {
-	namespaces := append(b.mappedNamespaces(ctx), object.GetNamespace())
-	seen := map[string]bool{}
-	var requests []reconcile.Request
-	for _, namespace := range namespaces {
-		if seen[namespace] {
-			continue
-		}
-		seen[namespace] = true
-		var list fleet.BundleList
-		if err := b.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list bundles", "namespace", namespace)
-			continue
-		}
-		for i := range list.Items {
-			if wanted(&list.Items[i]) {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-			}
+	requests := b.bundlesIn(ctx, object.GetNamespace(), wanted)
+	for _, namespace := range b.mappedNamespaces(ctx) {
+		if namespace != object.GetNamespace() {
+			requests = append(requests, b.bundlesIn(ctx, namespace, wanted)...)
 		}
 	}
 	return requests
 }
 
 func bundleOf(_ context.Context, object client.Object) []reconcile.Request {
-	labels := object.GetLabels()
-	if labels[fleet.BundleLabel] == "" {
+	key := target.BundleOf(object.GetLabels())
+	if key.Name == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{
-		Namespace: labels[fleet.BundleNamespaceLabel], Name: labels[fleet.BundleLabel],
-	}}}
+	return []reconcile.Request{{NamespacedName: key}}
 }
 
 // bundlesNamed lists the Bundle of a deployment and all others of its name: one of them may wait for the
@@ -143,7 +121,7 @@ func bundleOf(_ context.Context, object client.Object) []reconcile.Request {
 func (b *Bundles) bundlesNamed(ctx context.Context, object client.Object) []reconcile.Request {
 	requests := bundleOf(ctx, object)
 	var list fleet.BundleList
-	if err := b.client.List(ctx, &list, client.MatchingFields{nameIndex: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := b.options.Client.List(ctx, &list, client.MatchingFields{nameIndex: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list bundles", "name", object.GetName())
 	}
 	for i := range list.Items {
@@ -156,14 +134,14 @@ func (b *Bundles) bundlesNamed(ctx context.Context, object client.Object) []reco
 
 // bundlesBeside lists the bundles of an object's namespace.
 func (b *Bundles) bundlesBeside(ctx context.Context, object client.Object) []reconcile.Request {
-	return b.bundlesIn(ctx, object.GetNamespace())
+	return b.bundlesIn(ctx, object.GetNamespace(), everyBundle)
 }
 
 // bundlesMapped lists the bundles of all namespaces with a mapping: any of them may reach further.
 func (b *Bundles) bundlesMapped(ctx context.Context, _ client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, namespace := range b.mappedNamespaces(ctx) {
-		requests = append(requests, b.bundlesIn(ctx, namespace)...)
+		requests = append(requests, b.bundlesIn(ctx, namespace, everyBundle)...)
 	}
 	return requests
 }
@@ -171,7 +149,7 @@ func (b *Bundles) bundlesMapped(ctx context.Context, _ client.Object) []reconcil
 // mappedNamespaces lists the namespaces with a mapping, each once.
 func (b *Bundles) mappedNamespaces(ctx context.Context) []string {
 	var mappings fleet.BundleNamespaceMappingList
-	if err := b.client.List(ctx, &mappings); err != nil {
+	if err := b.options.Client.List(ctx, &mappings); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list bundlenamespacemappings")
 		return nil
 	}
@@ -184,15 +162,20 @@ func (b *Bundles) mappedNamespaces(ctx context.Context) []string {
 	return namespaces
 }
 
-func (b *Bundles) bundlesIn(ctx context.Context, namespace string) []reconcile.Request {
+// bundlesIn lists the bundles of a namespace that are as wanted.
+func (b *Bundles) bundlesIn(ctx context.Context, namespace string, wanted func(*fleet.Bundle) bool) []reconcile.Request {
 	var list fleet.BundleList
-	if err := b.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := b.options.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list bundles", "namespace", namespace)
 		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
+	var requests []reconcile.Request
 	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		if wanted(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
 	}
 	return requests
 }
+
+func everyBundle(*fleet.Bundle) bool { return true }

@@ -22,9 +22,10 @@ func (b *Bundles) clusterEvents() handler.EventHandler {
 			queue.AddAfter(key, Pause)
 		}
 	}
-	everyone := func(*fleet.Bundle) bool { return true }
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue requests) { wake(ctx, e.Object, queue, everyone) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue requests) {
+			wake(ctx, e.Object, queue, everyBundle)
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue requests) {
 			before, ok := e.ObjectOld.(*fleet.Cluster)
 			after, also := e.ObjectNew.(*fleet.Cluster)
@@ -37,6 +38,8 @@ func (b *Bundles) clusterEvents() handler.EventHandler {
 				})
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue requests) { wake(ctx, e.Object, queue, everyone) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue requests) {
+			wake(ctx, e.Object, queue, everyBundle)
+		},
 	}
 }

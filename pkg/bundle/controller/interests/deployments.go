@@ -26,14 +26,14 @@ const deploymentPause = 100 * time.Millisecond
 func (b *Bundles) deploymentEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue requests) {
-			if !b.isOwn(e.Object) {
+			if !b.options.IsOwn(e.Object) {
 				b.wakeNamed(ctx, queue, 0, e.Object)
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue requests) {
 			switch {
 			case specTouched(e):
-				if !b.isOwn(e.ObjectNew) {
+				if !b.options.IsOwn(e.ObjectNew) {
 					b.wakeNamed(ctx, queue, 0, e.ObjectOld, e.ObjectNew)
 				}
 			case carriersTouched(e):

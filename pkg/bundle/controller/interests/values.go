@@ -31,7 +31,7 @@ func (b *Bundles) bundleValues() handler.TypedEventHandler[*metav1.PartialObject
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], queue requests) {
 			// The next pass finds out that they are missing and says so; whoever made the Bundle writes them again.
-			b.forgetValues(client.ObjectKeyFromObject(e.Object))
+			b.options.ForgetValues(client.ObjectKeyFromObject(e.Object))
 			wake(e.Object, queue)
 		},
 	}
@@ -42,7 +42,7 @@ func (b *Bundles) deploymentValues() handler.TypedEventHandler[*metav1.PartialOb
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], queue requests) {
 			var deployment fleet.BundleDeployment
-			if err := b.client.Get(ctx, client.ObjectKeyFromObject(e.Object), &deployment); err != nil || !values.Needed(&deployment) {
+			if err := b.options.Client.Get(ctx, client.ObjectKeyFromObject(e.Object), &deployment); err != nil || !values.Needed(&deployment) {
 				return
 			}
 			for _, request := range bundleOf(ctx, &deployment) {

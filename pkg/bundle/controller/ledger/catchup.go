@@ -10,6 +10,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
+	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 // pageSize is how many objects are read at a time.
@@ -41,7 +42,7 @@ func (l *Ledger) CatchUp(ctx context.Context, mine func(namespace, name string) 
 			}
 			return
 		}
-		key := types.NamespacedName{Namespace: item.Labels[fleet.BundleNamespaceLabel], Name: item.Labels[fleet.BundleLabel]}
+		key := target.BundleOf(item.Labels)
 		if mine(key.Namespace, key.Name) {
 			note(key, item)
 		}
@@ -54,7 +55,7 @@ func (l *Ledger) CatchUp(ctx context.Context, mine func(namespace, name string) 
 		return fmt.Errorf("list deployments: %w", err)
 	}
 	for _, item := range shown {
-		key := types.NamespacedName{Namespace: item.Labels[fleet.BundleNamespaceLabel], Name: item.Labels[fleet.BundleLabel]}
+		key := target.BundleOf(item.Labels)
 		if mine(key.Namespace, key.Name) && !there[pair{key, item.Namespace}] {
 			l.Removed(key, item.Namespace)
 		}

@@ -24,7 +24,7 @@ func (l *Ledger) Behind(ctx context.Context, key types.NamespacedName) bool {
 	}
 	var newest fleet.BundleDeployment
 	named := types.NamespacedName{Namespace: namespace, Name: key.Name}
-	if err := l.client.Get(ctx, named, &newest); err == nil && notOlder(newest.ResourceVersion, version) {
+	if err := l.client.Get(ctx, named, &newest, client.UnsafeDisableDeepCopy); err == nil && notOlder(newest.ResourceVersion, version) {
 		return false
 	}
 	if l.now().Sub(at) < forgetWrites {

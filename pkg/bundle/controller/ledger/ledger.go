@@ -11,6 +11,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cached"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
+	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 // forgetWrites is how long a cache that does not show a write is believed to be behind. After that the API server
@@ -87,9 +88,7 @@ func (l *Ledger) Wrote(key types.NamespacedName, namespace, version string) {
 
 // IsOwn says that a deployment is as the last pass over its bundle wrote it: that is no news.
 func (l *Ledger) IsOwn(deployment client.Object) bool {
-	labels := deployment.GetLabels()
-	key := types.NamespacedName{Namespace: labels[fleet.BundleNamespaceLabel], Name: labels[fleet.BundleLabel]}
-	return l.isOwn(key, deployment.GetNamespace(), deployment.GetResourceVersion())
+	return l.isOwn(target.BundleOf(deployment.GetLabels()), deployment.GetNamespace(), deployment.GetResourceVersion())
 }
 
 // isOwn says that version is the one that was written last.
