@@ -56,7 +56,7 @@ var layers = map[string]layer{
 	"pkg/agent/manifest":     pure,
 	"pkg/agent/apply":        edge,
 	"pkg/agent/hub":          edge,
-	"pkg/agent/depends":      pure,
+	"pkg/depends":            pure,
 	"pkg/agent/handover":     pure,
 	"pkg/agent/pace":         pure,
 	"pkg/agent/report":       pure,

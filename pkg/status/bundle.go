@@ -89,7 +89,7 @@ func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
 	out.Summary = rollup.Summary
 	out.Display = fleet.BundleDisplay{ReadyClusters: ReadyOf(&out.Summary), State: displayState(&out.Summary)}
 	reason, message := readiness(in.Err, in.Problems, Message(&out.Summary, wordCluster))
-	if in.Err == nil && len(in.Held) > 0 {
+	if in.Err == nil && slices.ContainsFunc(in.Held, func(held Held) bool { return !held.Waits }) {
 		reason = fleet.ReasonError
 	}
 	SetReady(&out.Conditions, reason, message, now)

@@ -16,6 +16,8 @@ type Held struct {
 	State fleet.BundleState
 	// Message says why.
 	Message string
+	// Waits says that it goes on by itself: nobody has to mend anything.
+	Waits bool
 }
 
 // heldBack starts the message of a cluster that is held back.

@@ -19,12 +19,13 @@ func TestHeld(t *testing.T) {
 		state   string
 	}{
 		"nothing":          {states: []fleet.BundleState{fleet.Ready}, summary: "1/0/0/0 of 1"},
-		"runs the old one": {states: []fleet.BundleState{fleet.Ready, fleet.Ready}, held: []Held{{"ws/c1", fleet.Ready, "render bundle b: no"}}, want: "OutOfSync(1) [Cluster ws/c1: held back: render bundle b: no]", summary: "1/1/0/0 of 2", state: "OutOfSync"},
-		"runs nothing":     {states: []fleet.BundleState{fleet.Ready}, held: []Held{{"ws/c1", "", "no"}}, missing: 2, want: "Pending(2) [Cluster ws/c1: held back: no]", summary: "1/0/2/0 of 3", state: "Pending"},
-		"not ready before": {states: []fleet.BundleState{fleet.NotReady}, held: []Held{{"ws/c0", fleet.NotReady, "no"}}, want: "OutOfSync(1) [Cluster ws/c0: held back: no]", summary: "0/1/0/0 of 1", state: "OutOfSync"},
-		"failed before":    {states: []fleet.BundleState{fleet.ErrApplied}, held: []Held{{"ws/c0", fleet.ErrApplied, "no"}}, want: "ErrApplied(1) [Cluster ws/c0: held back: no]", summary: "0/0/0/1 of 1", state: "ErrApplied"},
-		"before others":    {states: []fleet.BundleState{fleet.WaitApplied, fleet.WaitApplied}, held: []Held{{"ws/c1", fleet.WaitApplied, "no"}}, want: "WaitApplied(2) [Cluster ws/c1: held back: no]", summary: "0/0/0/0 of 2", state: "WaitApplied"},
-		"counted anew":     {states: []fleet.BundleState{fleet.ErrApplied}, held: []Held{{"ws/c0", fleet.Ready, "no"}}, want: "ErrApplied(1)", summary: "0/0/0/1 of 1", state: "ErrApplied"},
+		"runs the old one": {states: []fleet.BundleState{fleet.Ready, fleet.Ready}, held: []Held{{"ws/c1", fleet.Ready, "render bundle b: no", false}}, want: "OutOfSync(1) [Cluster ws/c1: held back: render bundle b: no]", summary: "1/1/0/0 of 2", state: "OutOfSync"},
+		"runs nothing":     {states: []fleet.BundleState{fleet.Ready}, held: []Held{{"ws/c1", "", "no", false}}, missing: 2, want: "Pending(2) [Cluster ws/c1: held back: no]", summary: "1/0/2/0 of 3", state: "Pending"},
+		"not ready before": {states: []fleet.BundleState{fleet.NotReady}, held: []Held{{"ws/c0", fleet.NotReady, "no", false}}, want: "OutOfSync(1) [Cluster ws/c0: held back: no]", summary: "0/1/0/0 of 1", state: "OutOfSync"},
+		"failed before":    {states: []fleet.BundleState{fleet.ErrApplied}, held: []Held{{"ws/c0", fleet.ErrApplied, "no", false}}, want: "ErrApplied(1) [Cluster ws/c0: held back: no]", summary: "0/0/0/1 of 1", state: "ErrApplied"},
+		"before others":    {states: []fleet.BundleState{fleet.WaitApplied, fleet.WaitApplied}, held: []Held{{"ws/c1", fleet.WaitApplied, "no", false}}, want: "WaitApplied(2) [Cluster ws/c1: held back: no]", summary: "0/0/0/0 of 2", state: "WaitApplied"},
+		"only waits":       {states: []fleet.BundleState{fleet.Ready}, held: []Held{{"ws/c1", "", "waiting for bundle a", true}}, missing: 1, want: "Pending(1) [Cluster ws/c1: held back: waiting for bundle a]", summary: "1/0/1/0 of 2", state: "Pending"},
+		"counted anew":     {states: []fleet.BundleState{fleet.ErrApplied}, held: []Held{{"ws/c0", fleet.Ready, "no", false}}, want: "ErrApplied(1)", summary: "0/0/0/1 of 1", state: "ErrApplied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Bundle(BundleInput{
@@ -34,7 +35,7 @@ func TestHeld(t *testing.T) {
 			if ready.Message != test.want {
 				t.Errorf("Ready says %q, want %q", ready.Message, test.want)
 			}
-			if (ready.Reason == fleet.ReasonError) != (len(test.held) > 0) {
+			if (ready.Reason == fleet.ReasonError) != (len(test.held) > 0 && !test.held[0].Waits) {
 				t.Errorf("reason %q", ready.Reason)
 			}
 			s := got.Summary
@@ -64,7 +65,7 @@ func TestHeldIsBounded(t *testing.T) {
 // A source shows what its bundle's clusters are kept from.
 func TestHeldReachesTheSource(t *testing.T) {
 	bundle := &fleet.Bundle{Status: Bundle(BundleInput{
-		Generation: 1, Rollup: indexOf(fleet.Ready).Bundle("ws", "b"), Held: []Held{{"ws/c0", fleet.Ready, "render bundle b: no"}},
+		Generation: 1, Rollup: indexOf(fleet.Ready).Bundle("ws", "b"), Held: []Held{{"ws/c0", fleet.Ready, "render bundle b: no", false}},
 	}, noon)}
 	bundle.Name = "b"
 	in := sourceOf(fleet.Ready)
@@ -88,7 +89,7 @@ func TestHoldOnCluster(t *testing.T) {
 	if rollup.Summary.Ready != 2 || rollup.Summary.DesiredReady != 3 {
 		t.Errorf("nothing is held and it counts %+v", rollup.Summary)
 	}
-	rollup.Hold([]Held{{"app", fleet.Ready, "render bundle app: no"}, {"new", "", "render bundle new: no"}})
+	rollup.Hold([]Held{{"app", fleet.Ready, "render bundle app: no", false}, {"new", "", "render bundle new: no", false}})
 	summary := rollup.Summary
 	if summary.DesiredReady != 4 || summary.Ready != 1 || summary.OutOfSync != 1 || summary.Pending != 1 || summary.NotReady != 1 {
 		t.Errorf("counts %+v", summary)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -52,6 +54,11 @@ type Plan struct {
 	// Guard is set when deletions were left out, because there are many and no person asked for them.
 	Guard *Guard
 
+	// Awaited are bundles of Snapshot.First that clusters wait for: the plan sends them nothing new. Unsettled says that one of
+	// these bundles was not planned yet.
+	Awaited   []types.NamespacedName
+	Unsettled bool
+
 	// Checks are what the plan wants to know of: each different thing to render once, whether a verdict about
 	// it is in the snapshot or not. Unchecked clusters wait for those that are not.
 	Checks    []Check
@@ -79,6 +86,7 @@ func NewPlan(s Snapshot) (Plan, error) {
 		return Plan{}, err
 	}
 	plan := Plan{Warnings: warnings, Targets: len(targets)}
+	order := newPrecedence(s)
 	placed := make([]*Targeted, 0, len(targets))
 	waiting, asked := map[string]bool{}, map[CheckID]bool{}
 	for i := range targets {
@@ -88,7 +96,9 @@ func NewPlan(s Snapshot) (Plan, error) {
 			plan.Waiting = append(plan.Waiting, target.Cluster.Key())
 			continue
 		}
-		plan.check(s, target, current[target.Cluster.DeploymentNamespace], asked)
+		present := current[target.Cluster.DeploymentNamespace]
+		plan.check(s, target, present, asked)
+		plan.precede(order, target, present)
 		if target.Err != nil {
 			plan.Failed = append(plan.Failed, Failure{target.Cluster.Key(), target.Err})
 		}

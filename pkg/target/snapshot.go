@@ -62,6 +62,9 @@ type Snapshot struct {
 	// Memory of earlier plans of this bundle; nil for none.
 	Memory *Memory
 
+	// First are the bundles to deliver before this one, on each cluster that they reach as well.
+	First []First
+
 	// MissingValues holds "namespace/name" of deployments whose Secret is gone or holds something else.
 	MissingValues map[string]bool
 

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fairlead-dev/fairlead/pkg/agent/depends"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
 	"github.com/fairlead-dev/fairlead/pkg/agent/report"
 	"github.com/fairlead-dev/fairlead/pkg/agent/roster"
 	"github.com/fairlead-dev/fairlead/pkg/agent/sight"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/depends"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 )

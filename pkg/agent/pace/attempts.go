@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/fairlead-dev/fairlead/pkg/agent/depends"
+	"github.com/fairlead-dev/fairlead/pkg/depends"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 

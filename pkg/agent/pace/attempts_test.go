@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-dev/fairlead/pkg/agent/depends"
+	"github.com/fairlead-dev/fairlead/pkg/depends"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 

@@ -19,6 +19,7 @@ const bundleIndex = "bundle"
 type caches struct {
 	deployments *cached.Objects[*fleet.BundleDeployment]
 	clusters    *cached.Objects[*fleet.Cluster]
+	bundles     *cached.Objects[*fleet.Bundle]
 }
 
 func newCaches(from cache.Informers) (caches, error) {
@@ -27,7 +28,11 @@ func newCaches(from cache.Informers) (caches, error) {
 		return caches{}, err
 	}
 	clusters, err := cached.New(context.Background(), from, &fleet.Cluster{}, nil)
-	return caches{deployments, clusters}, err
+	if err != nil {
+		return caches{}, err
+	}
+	bundles, err := cached.New(context.Background(), from, &fleet.Bundle{}, nil)
+	return caches{deployments, clusters, bundles}, err
 }
 
 func indexesOfDeployments() map[string]cached.Index[*fleet.BundleDeployment] {

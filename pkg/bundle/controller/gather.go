@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +15,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/depends"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/policy/reader"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -43,6 +45,9 @@ func (r *Reconciler) gather(ctx context.Context, bundle *fleet.Bundle) (target.S
 		return target.Snapshot{}, err
 	}
 	if snapshot.Rules, err = reader.Rules(ctx, r.Client, bundle.Namespace); err != nil {
+		return target.Snapshot{}, err
+	}
+	if snapshot.First, err = r.first(ctx, bundle); err != nil {
 		return target.Snapshot{}, err
 	}
 	namespaces, err := r.reachable(ctx, bundle)
@@ -81,6 +86,38 @@ func (r *Reconciler) deployments(ctx context.Context, bundle *fleet.Bundle) ([]*
 		return nil, ledger.ErrBehind
 	}
 	return list, nil
+}
+
+// first returns the bundles to deliver before one.
+func (r *Reconciler) first(ctx context.Context, bundle *fleet.Bundle) ([]target.First, error) {
+	if len(bundle.Spec.DependsOn) == 0 {
+		return nil, nil
+	}
+	beside, err := r.cached.bundles.In(ctx, bundle.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("list bundles in %s: %w", bundle.Namespace, err)
+	}
+	before := depends.Before(bundle, beside)
+	// What becomes of them from here on wakes the bundle up, so that what is read now is not too old.
+	r.interests.Follow(client.ObjectKeyFromObject(bundle), before)
+	var firsts []target.First
+	for _, other := range before {
+		key := client.ObjectKeyFromObject(other)
+		var now fleet.Bundle
+		err := r.Client.Get(ctx, key, &now)
+		if apierrors.IsNotFound(err) || err == nil && !now.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read bundle %s: %w", key, err)
+		}
+		current, err := r.cached.ofBundle(ctx, key)
+		if err != nil {
+			return nil, fmt.Errorf("list deployments of bundle %s: %w", key, err)
+		}
+		firsts = append(firsts, target.First{Bundle: &now, Settled: now.Status.ObservedGeneration == now.Generation, Current: current})
+	}
+	return firsts, nil
 }
 
 func (r *Reconciler) addNamespace(ctx context.Context, snapshot *target.Snapshot, namespace string) error {

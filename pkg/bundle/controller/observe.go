@@ -11,6 +11,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/delivery"
 	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -86,7 +87,9 @@ func heldOf(plan target.Plan, current []*fleet.BundleDeployment) []status.Held {
 	}
 	held := make([]status.Held, 0, len(plan.Failed))
 	for _, failure := range plan.Failed {
-		held = append(held, status.Held{Name: failure.Cluster, State: states[failure.Cluster], Message: failure.Err.Error()})
+		held = append(held, status.Held{
+			Name: failure.Cluster, State: states[failure.Cluster], Message: failure.Err.Error(), Waits: fault.ClassOf(failure.Err) == fault.Waiting,
+		})
 	}
 	return held
 }

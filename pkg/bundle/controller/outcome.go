@@ -66,5 +66,5 @@ const doubtRetry = 10 * time.Second
 
 // observed says that the pass is through with this version of the spec: nothing of it is left to be retried.
 func (o outcome) observed() bool {
-	return o.plan.Unchecked == 0 && !fault.HasTransient(o.err) && fault.ClassOf(o.err) != fault.Waiting
+	return o.plan.Unchecked == 0 && !o.plan.Unsettled && !fault.HasTransient(o.err) && fault.ClassOf(o.err) != fault.Waiting
 }

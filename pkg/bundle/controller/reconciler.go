@@ -86,6 +86,9 @@ const (
 	uncountedRetry = time.Second
 )
 
+// waitPatience is for how long a bundle says nothing of its wait for others: most of the time they are planned along with it.
+const waitPatience = time.Second
+
 // Reconcile makes one pass over a Bundle: gather, plan, execute, observe, one status patch.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var bundle fleet.Bundle
@@ -113,6 +116,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// The verdicts wake the bundle up; until then a status would be of neither the old nor the new.
 		return reconcile.Result{RequeueAfter: min(cmp.Or(pass.again(r.Now()), validation.Patience), validation.Patience)}, nil
 	}
+	if left := r.untold(request.NamespacedName, pass); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
 	telling := r.Rollups.Telling(status.KindBundle, bundle.Namespace, bundle.Name)
 	rollup, counted := r.Rollups.Bundle(bundle.Namespace, bundle.Name)
 	switch {
@@ -127,6 +133,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: pass.again(r.Now())}, fault.Retried(pass.err)
+}
+
+// untold is the pause until a pass that waits for other bundles is told of, when it need not wait by then. They wake the bundle
+// up.
+func (r *Reconciler) untold(key types.NamespacedName, pass outcome) time.Duration {
+	since := r.interests.Of(key).WaitingSince()
+	if pass.err != nil || since.IsZero() {
+		return 0
+	}
+	left := waitPatience - r.Now().Sub(since)
+	if again := pass.again(r.Now()); again > 0 {
+		left = min(left, again)
+	}
+	return left
 }
 
 // settle waits a moment for a cache that is behind.

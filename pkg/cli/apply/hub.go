@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/cli/stream"
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/depends"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -47,8 +48,13 @@ func (f *flags) write(ctx context.Context, s *session.Session, name string, read
 	var group errgroup.Group
 	group.SetLimit(limit)
 	var problems []*error
+	var waiting []bundle.Bundle
 	result, readErr := read(func(made bundle.Bundle) error {
 		kept[made.Object.Name] = true
+		if len(made.Object.Spec.DependsOn) > 0 && !stream.IsLarge(made.Object) {
+			waiting = append(waiting, made)
+			return nil
+		}
 		problem := new(error)
 		problems = append(problems, problem)
 		group.Go(func() error {
@@ -65,6 +71,10 @@ func (f *flags) write(ctx context.Context, s *session.Session, name string, read
 	err = readErr
 	for _, problem := range problems {
 		err = errors.Join(err, *problem)
+	}
+	// What others wait for is written before them, so that the hub plans it before them.
+	for _, made := range depends.Order(waiting, func(one bundle.Bundle) *fleet.Bundle { return one.Object }) {
+		err = errors.Join(err, h.apply(ctx, made))
 	}
 	if result != nil {
 		warn(s, result)

@@ -21,22 +21,13 @@ import (
 func (r *Reconciler) execute(ctx context.Context, todo plan) (map[string]string, error) {
 	written := map[string]string{}
 	var problems []error
-	each := func(bundles []wanted, write func(context.Context, wanted) (*fleet.Bundle, error)) {
-		for _, bundle := range bundles {
-			bundle, err := bundle.whole(ctx)
-			if err != nil {
-				problems = append(problems, err)
-				continue
-			}
-			stored, err := write(ctx, bundle)
-			if err == nil {
-				written[bundle.bundle.Name] = digestOf(stored, bundle.summary)
-			}
-			problems = append(problems, err)
+	for _, bundle := range todo.inOrder() {
+		stored, err := r.store(ctx, bundle)
+		if err == nil {
+			written[bundle.bundle.Name] = digestOf(stored, bundle.summary)
 		}
+		problems = append(problems, err)
 	}
-	each(todo.create, r.create)
-	each(todo.update, r.update)
 	for _, bundle := range todo.repair {
 		bundle, err := bundle.whole(ctx)
 		if err == nil {
@@ -55,6 +46,18 @@ func (r *Reconciler) execute(ctx context.Context, todo plan) (map[string]string,
 		problems = append(problems, r.remove(ctx, bundle))
 	}
 	return written, errors.Join(problems...)
+}
+
+// store creates or updates a Bundle and returns it as it was stored.
+func (r *Reconciler) store(ctx context.Context, bundle toStore) (*fleet.Bundle, error) {
+	whole, err := bundle.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if bundle.exists {
+		return r.update(ctx, whole)
+	}
+	return r.create(ctx, whole)
 }
 
 // digestOf digests a Bundle as the API server answered it: what the server made of it is what the cache

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/depends"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -92,6 +93,24 @@ type plan struct {
 
 func (p plan) empty() bool {
 	return len(p.create)+len(p.update)+len(p.repair)+len(p.grant)+len(p.delete)+len(p.terminating) == 0
+}
+
+// toStore is a Bundle to write, over an existing one or anew.
+type toStore struct {
+	wanted
+	exists bool
+}
+
+// inOrder lists what to create and to update, what others depend on first: so it is planned first.
+func (p plan) inOrder() []toStore {
+	var all []toStore
+	for _, bundle := range p.create {
+		all = append(all, toStore{bundle, false})
+	}
+	for _, bundle := range p.update {
+		all = append(all, toStore{bundle, true})
+	}
+	return depends.Order(all, func(one toStore) *fleet.Bundle { return one.bundle })
 }
 
 // planBundles compares the wanted Bundles with the existing ones of the namespace (trimmed). It refuses

@@ -251,3 +251,23 @@ func TestIntactAndUnsettled(t *testing.T) {
 		})
 	}
 }
+
+// What others depend on is written first, whether it is there already or not.
+func TestPlansAreWrittenInOrder(t *testing.T) {
+	waiting := func(name string, on ...string) wanted {
+		one := want(t, name, "b")
+		for _, other := range on {
+			one.bundle.Spec.DependsOn = append(one.bundle.Spec.DependsOn, fleet.BundleRef{Name: other})
+		}
+		return one
+	}
+	todo := plan{create: []wanted{waiting("app", "base", "db"), waiting("db", "base")}, update: []wanted{waiting("base"), waiting("zoo", "app")}}
+	var got []string
+	for _, one := range todo.inOrder() {
+		got = append(got, fmt.Sprint(one.bundle.Name, " ", one.exists))
+	}
+	want := []string{"base true", "db false", "app false", "zoo true"}
+	if !slices.Equal(got, want) {
+		t.Errorf("written are %v, want %v", got, want)
+	}
+}

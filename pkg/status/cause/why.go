@@ -3,10 +3,8 @@ package cause
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/depends"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
@@ -116,25 +114,18 @@ func (w *walk) behindDeployment(id ref) {
 func (g *Graph) unmet(bd *fleet.BundleDeployment) []ref {
 	var ids []ref
 	for _, dependency := range bd.Spec.DependsOn {
+		reference, err := depends.Read(dependency, bd.Labels[fleet.BundleNamespaceLabel])
+		if err != nil {
+			continue
+		}
 		for i := range g.world.Deployments {
 			other := &g.world.Deployments[i]
-			if other.Namespace == bd.Namespace && other.Name != bd.Name && names(dependency, other) && !accepted(dependency, other) {
+			if other.Namespace == bd.Namespace && other.Name != bd.Name && reference.Means(other.Labels) && !accepted(dependency, other) {
 				ids = append(ids, ref{Deployment, other.Namespace, other.Name})
 			}
 		}
 	}
 	return ids
-}
-
-func names(dependency fleet.BundleRef, bd *fleet.BundleDeployment) bool {
-	if dependency.Name != "" && dependency.Name == bd.Name {
-		return true
-	}
-	if dependency.Selector == nil {
-		return false
-	}
-	selector, err := metav1.LabelSelectorAsSelector(dependency.Selector)
-	return err == nil && selector.Matches(labels.Set(bd.Labels))
 }
 
 func accepted(dependency fleet.BundleRef, bd *fleet.BundleDeployment) bool {

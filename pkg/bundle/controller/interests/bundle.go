@@ -5,6 +5,9 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -12,8 +15,9 @@ import (
 
 // Bundle is what the last plan of a bundle depended on. Bundles.Of returns it.
 type Bundle struct {
-	// count is called for each plan.
-	count func(evaluated, cached int)
+	// count is called for each plan, and awaits with the bundles that it waits for.
+	count  func(evaluated, cached int)
+	awaits func([]types.NamespacedName)
 	// mutex is held by a pass over the bundle while it plans.
 	mutex      sync.Mutex
 	memory     target.Memory
@@ -25,6 +29,8 @@ type Bundle struct {
 	// queued says that clusters wait for others to be ready, and lingering clusters for their schedule.
 	queued    bool
 	lingering []string
+	// waitingSince is when plans began to wait for other bundles; zero when the last one does not.
+	waitingSince time.Time
 	// passing says that a pass reads what it plans on, and unseen are the changes that came since and that the
 	// last plan did not care for: they may be missing in what was read, and the new plan may care. Then missed.
 	passing, missed bool
@@ -69,8 +75,22 @@ func (b *Bundle) Plan(snapshot target.Snapshot) (target.Plan, error) {
 	}
 	b.planned, b.generation, b.queued = true, snapshot.Bundle.Generation, plan.Queued > 0
 	b.lingering = plan.Lingering
+	b.awaits(plan.Awaited)
+	switch {
+	case len(plan.Awaited) == 0:
+		b.waitingSince = time.Time{}
+	case b.waitingSince.IsZero():
+		b.waitingSince = snapshot.Now
+	}
 	b.missed = b.missed || slices.ContainsFunc(b.unseen, b.caresFor)
 	return plan, nil
+}
+
+// WaitingSince returns when the bundle's plans began to wait for other bundles; zero when the last one does not.
+func (b *Bundle) WaitingSince() time.Time {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.waitingSince
 }
 
 // waits says that clusters of the bundle wait for others.

@@ -59,7 +59,7 @@ func TestWhoCaresForAChangeOfACluster(t *testing.T) {
 			for bundle, goal := range bundles {
 				object := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: bundle, Generation: 1}}
 				object.Spec.Targets = []fleet.BundleTarget{goal}
-				known := &Bundle{count: uncounted}
+				known := unwatched()
 				if _, err := known.Plan(target.Snapshot{Bundle: object, ManifestID: "s-1", Clusters: []target.ClusterInfo{target.InfoOf(member())}}); err != nil {
 					t.Fatal(err)
 				}
@@ -97,7 +97,7 @@ func TestChangeWhileAPassReads(t *testing.T) {
 		"no selector does":             {map[string]string{"region": "x"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known := &Bundle{count: uncounted}
+			known := unwatched()
 			plan := func(groups []fleet.ClusterGroup) {
 				snapshot := target.Snapshot{Bundle: bundle, ManifestID: "s-1", Groups: groups, Clusters: []target.ClusterInfo{target.InfoOf(before)}}
 				if _, err := known.Plan(snapshot); err != nil {

@@ -45,6 +45,9 @@ type Bundles struct {
 
 	mutex   sync.Mutex
 	bundles map[types.NamespacedName]*Bundle
+	// followers are the bundles that wait for others, by what they wait for, and awaited the other way round.
+	followers map[types.NamespacedName]map[types.NamespacedName]bool
+	awaited   map[types.NamespacedName][]types.NamespacedName
 }
 
 // New returns Bundles that know of no plan yet, with the index they need added to the cache that Client reads from.
@@ -55,7 +58,10 @@ func New(indexer client.FieldIndexer, options Options) (*Bundles, error) {
 	if err != nil {
 		return nil, fmt.Errorf("index bundles by name: %w", err)
 	}
-	return &Bundles{options: options, bundles: map[types.NamespacedName]*Bundle{}}, nil
+	return &Bundles{
+		options: options, bundles: map[types.NamespacedName]*Bundle{},
+		followers: map[types.NamespacedName]map[types.NamespacedName]bool{}, awaited: map[types.NamespacedName][]types.NamespacedName{},
+	}, nil
 }
 
 // Of returns what is known of a bundle, which may be nothing yet.
@@ -64,7 +70,7 @@ func (b *Bundles) Of(key types.NamespacedName) *Bundle {
 	defer b.mutex.Unlock()
 	found := b.bundles[key]
 	if found == nil {
-		found = &Bundle{count: b.options.Count}
+		found = &Bundle{count: b.options.Count, awaits: func(others []types.NamespacedName) { b.follow(key, others) }}
 		b.bundles[key] = found
 	}
 	return found
@@ -75,11 +81,13 @@ func (b *Bundles) Forget(key types.NamespacedName) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	delete(b.bundles, key)
+	b.unfollow(key)
 }
 
 // Watch lets the controller of Bundles look at those again for which something else has changed.
 func (b *Bundles) Watch(build *builder.Builder) {
 	build.
+		Watches(&fleet.Bundle{}, b.bundleEvents()).
 		Watches(&fleet.BundleDeployment{}, b.deploymentEvents()).
 		Watches(&fleet.Cluster{}, b.clusterEvents()).
 		Watches(&fleet.ClusterGroup{}, handler.EnqueueRequestsFromMapFunc(b.groupReaches), builder.WithPredicates(predicate.Or(

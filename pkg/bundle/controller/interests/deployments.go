@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/values"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 // deploymentPause is how long a bundle waits after a change of one of its deployments, so that those that
@@ -26,6 +27,7 @@ const deploymentPause = 100 * time.Millisecond
 func (b *Bundles) deploymentEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue requests) {
+			b.wakeFollowers(queue, target.BundleOf(e.Object.GetLabels()))
 			if !b.options.IsOwn(e.Object) {
 				b.wakeNamed(ctx, queue, 0, e.Object)
 			}

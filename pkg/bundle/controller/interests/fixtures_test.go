@@ -6,7 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func uncounted(int, int) {}
+// unwatched is a bundle whose plans nobody hears of.
+func unwatched() *Bundle {
+	return &Bundle{count: func(int, int) {}, awaits: func([]types.NamespacedName) {}}
+}
 
 var (
 	start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -202,7 +202,7 @@ func writes(plan target.Plan) int { return len(plan.Create) + len(plan.Update) +
 func TestNoChangeIsMissed(t *testing.T) {
 	slept := 0
 	for seed := range uint64(150) {
-		w, known := newHubWorld(rand.New(rand.NewPCG(seed, 42))), &Bundle{count: uncounted}
+		w, known := newHubWorld(rand.New(rand.NewPCG(seed, 42))), unwatched()
 		last := w.settle(t, known)
 		for step := range 80 {
 			woken, what := false, ""

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -31,15 +28,13 @@ func Check(deployment *fleet.BundleDeployment, all []*fleet.BundleDeployment) er
 	}
 	var waits []string
 	for _, ref := range deployment.Spec.DependsOn {
-		if ref.Name == "" && ref.Selector == nil {
-			continue // means nothing
-		}
-		matched, name, err := matching(ref, deployment, all)
+		reference, err := Read(ref, deployment.Labels[fleet.BundleNamespaceLabel])
 		if err != nil {
 			return err
 		}
-		if len(matched) == 0 {
-			waits = append(waits, name+": not on this cluster")
+		matched := matching(reference, deployment, all)
+		if len(matched) == 0 && !reference.IsEmpty() {
+			waits = append(waits, reference.String()+": not on this cluster")
 		}
 		accepted := ref.AcceptedStates
 		if len(accepted) == 0 {
@@ -57,27 +52,15 @@ func Check(deployment *fleet.BundleDeployment, all []*fleet.BundleDeployment) er
 	return nil
 }
 
-// matching returns the deployments a reference means, and words for it.
-func matching(ref fleet.BundleRef, dependent *fleet.BundleDeployment, all []*fleet.BundleDeployment) ([]*fleet.BundleDeployment, string, error) {
-	selector := labels.Everything()
-	words := "bundle " + ref.Name
-	if ref.Selector != nil {
-		parsed, err := metav1.LabelSelectorAsSelector(ref.Selector)
-		if err != nil {
-			return nil, "", fault.New(fault.Stalled, "InvalidSelector", "dependsOn: %w", err)
-		}
-		selector = parsed
-		words = strings.TrimSpace("bundles " + parsed.String() + " " + ref.Name)
-	}
-	namespace := dependent.Labels[fleet.BundleNamespaceLabel]
+// matching returns the deployments, other than the dependent one, that a reference means.
+func matching(reference Reference, dependent *fleet.BundleDeployment, all []*fleet.BundleDeployment) []*fleet.BundleDeployment {
 	var matched []*fleet.BundleDeployment
 	for _, other := range all {
-		named := ref.Name == "" || other.Labels[fleet.BundleLabel] == ref.Name && other.Labels[fleet.BundleNamespaceLabel] == namespace
-		if named && other.Name != dependent.Name && selector.Matches(labels.Set(other.Labels)) {
+		if other.Name != dependent.Name && reference.Means(other.Labels) {
 			matched = append(matched, other)
 		}
 	}
-	return matched, words, nil
+	return matched
 }
 
 // findCycle returns the names on a way from the deployment back to itself, or nothing.
@@ -87,14 +70,11 @@ func findCycle(from *fleet.BundleDeployment, all []*fleet.BundleDeployment) []st
 	walk = func(current *fleet.BundleDeployment, way []string) []string {
 		way = append(slices.Clone(way), current.Name)
 		for _, ref := range current.Spec.DependsOn {
-			if ref.Name == "" && ref.Selector == nil {
-				continue
-			}
-			matched, _, err := matching(ref, current, all)
+			reference, err := Read(ref, current.Labels[fleet.BundleNamespaceLabel])
 			if err != nil {
 				continue
 			}
-			for _, next := range matched {
+			for _, next := range matching(reference, current, all) {
 				if next.Name == from.Name {
 					return append(way, next.Name)
 				}
