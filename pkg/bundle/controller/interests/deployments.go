@@ -27,7 +27,8 @@ const deploymentPause = 100 * time.Millisecond
 func (b *Bundles) deploymentEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue requests) {
-			b.wakeFollowers(queue, target.BundleOf(e.Object.GetLabels()))
+			// A large one comes by and by: each pass over a bundle that waits for it sends what can go by then.
+			b.wakeFollowers(queue, Pause, target.BundleOf(e.Object.GetLabels()))
 			if !b.options.IsOwn(e.Object) {
 				b.wakeNamed(ctx, queue, 0, e.Object)
 			}

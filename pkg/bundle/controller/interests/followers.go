@@ -2,6 +2,7 @@ package interests
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,11 +50,11 @@ func (b *Bundles) unfollow(key types.NamespacedName) {
 }
 
 // wakeFollowers wakes up the bundles that wait for another one, after a pause.
-func (b *Bundles) wakeFollowers(queue requests, other types.NamespacedName) {
+func (b *Bundles) wakeFollowers(queue requests, pause time.Duration, other types.NamespacedName) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	for follower := range b.followers[other] {
-		queue.AddAfter(reconcile.Request{NamespacedName: follower}, deploymentPause)
+		queue.AddAfter(reconcile.Request{NamespacedName: follower}, pause)
 	}
 }
 
@@ -61,10 +62,10 @@ func (b *Bundles) wakeFollowers(queue requests, other types.NamespacedName) {
 func (b *Bundles) bundleEvents() handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue requests) {
-			b.wakeFollowers(queue, client.ObjectKeyFromObject(e.ObjectNew))
+			b.wakeFollowers(queue, deploymentPause, client.ObjectKeyFromObject(e.ObjectNew))
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue requests) {
-			b.wakeFollowers(queue, client.ObjectKeyFromObject(e.Object))
+			b.wakeFollowers(queue, deploymentPause, client.ObjectKeyFromObject(e.Object))
 		},
 	}
 }
