@@ -145,6 +145,14 @@ func TestRolloutHaltsPausesAndResumes(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &halted); err != nil || len(halted.Items) != 1 || !halted.Items[0].Bundles[0].Breached {
 		t.Errorf("status is %s (%v)", out, err)
 	}
+	r.fleet(0, "rollout", "pause", "shop")
+	wait(r.hub, r.bundle, "is paused", func(b *fleet.Bundle) error {
+		if !b.Spec.Paused || b.Status.ObservedGeneration != b.Generation {
+			return fmt.Errorf("paused %v, generation %d, planned %d", b.Spec.Paused, b.Generation, b.Status.ObservedGeneration)
+		}
+		return nil
+	})
+	r.waitFor("Halted 2/0/1/1")
 	if out := r.fleet(0, "rollout", "resume", "shop"); !strings.Contains(out, "shop-app resumed: goes on until more than 1 fail") {
 		t.Errorf("resume says %s", out)
 	}

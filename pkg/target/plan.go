@@ -116,7 +116,7 @@ func NewPlan(s Snapshot) (Plan, error) {
 	plan.Partitions = partitionStatus(decision, placed, current)
 	drafts := newDrafts(&s)
 	for i, target := range placed {
-		if queued(all[i], decision.Actions[i]) {
+		if !s.Bundle.Spec.Paused && queued(all[i], decision.Actions[i]) {
 			plan.Queued++
 		}
 		plan.add(drafts, target, decision.Actions[i], current[target.Cluster.DeploymentNamespace])

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/target/rollout"
 )
@@ -17,7 +18,7 @@ func members(s Snapshot, targets []*Targeted, current map[string]*fleet.BundleDe
 	for i, target := range targets {
 		member := rollout.Member{
 			Partitions: target.Partitions,
-			Paused:     s.Bundle.Spec.Paused || target.Cluster.Paused,
+			Paused:     target.Cluster.Paused,
 			Idle:       target.Cluster.OffSchedule,
 			Offline:    target.Cluster.Offline,
 			Frozen:     target.Err != nil && !target.held,
@@ -119,6 +120,21 @@ func AcceptedFailures(bundle *fleet.Bundle) int {
 // AcceptFailures returns the annotation's value that AcceptedFailures reads.
 func AcceptFailures(generation int64, count int) string {
 	return fmt.Sprintf("%d:%d", generation, count)
+}
+
+// KeepAccepted keeps failures accepted that a person accepted of a stored bundle, when that it is paused or not is all
+// that the next spec changes: no other version is rolled out by that. Call it before the spec is stored over the old one.
+func KeepAccepted(stored *fleet.Bundle, next fleet.BundleSpec) {
+	accepted := AcceptedFailures(stored)
+	if accepted == 0 || stored.Spec.Paused == next.Paused {
+		return
+	}
+	next.Paused = stored.Spec.Paused
+	before, failed := content.Summarize(stored.Spec)
+	after, err := content.Summarize(next)
+	if failed == nil && err == nil && before == after {
+		stored.Annotations[fleet.AcceptedFailuresAnnotation] = AcceptFailures(stored.Generation+1, accepted)
+	}
 }
 
 // await counts the clusters that have no place for deployments yet: they are to come.

@@ -7,6 +7,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -75,6 +76,37 @@ func TestDeadlinesStartWhenClustersAreBack(t *testing.T) {
 		bd := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{fleet.ReleasedAnnotation: test.told}}}
 		if got := sentAt(bd, InfoOf(cluster).AvailableSince).Sub(noon); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func TestKeepAccepted(t *testing.T) {
+	for name, test := range map[string]struct {
+		accepted string
+		change   func(*fleet.BundleSpec)
+		want     string
+	}{
+		"the pause ends":            {"7:2", func(s *fleet.BundleSpec) { s.Paused = false }, "8:2"},
+		"and another version comes": {"7:2", func(s *fleet.BundleSpec) { s.Paused, s.Resources[0].Content = false, "new" }, "7:2"},
+		"and other limits":          {"7:2", func(s *fleet.BundleSpec) { s.Paused, s.RolloutStrategy = false, &fleet.RolloutStrategy{} }, "7:2"},
+		"nothing changes":           {"7:2", func(*fleet.BundleSpec) {}, "7:2"},
+		"of an earlier version":     {"6:2", func(s *fleet.BundleSpec) { s.Paused = false }, "6:2"},
+		"nothing accepted":          {"", func(s *fleet.BundleSpec) { s.Paused = false }, ""},
+	} {
+		bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Generation: 7}}
+		if test.accepted != "" {
+			bundle.Annotations = map[string]string{fleet.AcceptedFailuresAnnotation: test.accepted}
+		}
+		bundle.Spec.Paused, bundle.Spec.Resources = true, []fleet.BundleResource{{Name: "one.yaml", Content: "old"}}
+		next := bundle.Spec.DeepCopy()
+		test.change(next)
+		unchanged := next.DeepCopy()
+		KeepAccepted(bundle, *next)
+		if got := bundle.Annotations[fleet.AcceptedFailuresAnnotation]; got != test.want {
+			t.Errorf("%s: accepted %q, want %q", name, got, test.want)
+		}
+		if !equality.Semantic.DeepEqual(next, unchanged) {
+			t.Errorf("%s: changes the spec that is to be stored", name)
 		}
 	}
 }

@@ -88,8 +88,11 @@ func (r *replay) person(event string) bool {
 		}
 		r.now = r.now.Add(span)
 	case "pause", "resume":
+		next := *r.s.Bundle.Spec.DeepCopy()
+		next.Paused = verb == "pause"
+		KeepAccepted(r.s.Bundle, next)
 		r.s.Bundle.Generation++
-		r.s.Bundle.Spec.Paused = verb == "pause"
+		r.s.Bundle.Spec = next
 	case "accept":
 		progress := r.plan().Rollout
 		r.s.Bundle.Annotations = map[string]string{

@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/depends"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 // hub writes Bundles to a hub.
@@ -168,6 +169,7 @@ func (h *hub) applyOnce(ctx context.Context, wanted bundle.Bundle, files *store.
 		for name, value := range object.Annotations {
 			metav1.SetMetaDataAnnotation(&current.ObjectMeta, name, value)
 		}
+		target.KeepAccepted(current, object.Spec)
 		current.Spec = object.Spec
 		err = h.client.Update(ctx, current)
 	}

@@ -127,6 +127,8 @@ func progressOf(bundle *fleet.Bundle) Progress {
 
 func whyHalted(bundle *fleet.Bundle, p Progress) string {
 	switch {
+	case p.Breached && bundle.Spec.Paused:
+		return fmt.Sprintf("paused, and %d failed or timed out, more than maxFailures allows; the end of the pause by `fleet rollout resume` lets it go on past them", p.Failed+p.TimedOut)
 	case p.Breached:
 		return fmt.Sprintf("%d failed or timed out, more than maxFailures allows; push a correction, or go on with `fleet rollout resume bundle %s`", p.Failed+p.TimedOut, bundle.Name)
 	case bundle.Spec.Paused:

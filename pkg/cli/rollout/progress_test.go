@@ -51,6 +51,7 @@ func TestProgress(t *testing.T) {
 	}{
 		"bundle":            {view: viewOf(nil, bundle("a", complete)), want: "Bundle ws/a  Complete  3 of 3 succeeded\n"},
 		"bundle on its way": {view: viewOf(nil, bundle("a", moving)), want: "Bundle ws/a  Progressing  1 of 4 succeeded, 1 on their way, 2 to come\n", wantCode: 3},
+		"halted and paused": {view: viewOf(nil, changed(bundle("a", breached), paused)), want: "Bundle ws/a  Halted  0 of 6 succeeded, 4 to come, 1 failed, 1 timed out  paused, and 2 failed or timed out, more than maxFailures allows; the end of the pause by `fleet rollout resume` lets it go on past them\n", wantCode: 4},
 		"bundle, halted":    {view: viewOf(nil, bundle("a", breached)), want: "Bundle ws/a  Halted  0 of 6 succeeded, 4 to come, 1 failed, 1 timed out  2 failed or timed out, more than maxFailures allows; push a correction, or go on with `fleet rollout resume bundle a`\n", wantCode: 4},
 		"bundle, paused":    {view: viewOf(nil, changed(bundle("a", fleet.RolloutStatus{Phase: fleet.RolloutHalted, ToApply: 1}), paused)), want: "Bundle ws/a  Halted  0 of 1 succeeded, 1 to come  paused\n", wantCode: 4},
 		"bundle, not mended": {view: viewOf(nil, changed(bundle("a", fleet.RolloutStatus{Phase: fleet.RolloutHalted}), func(b *fleet.Bundle) {

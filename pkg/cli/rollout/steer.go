@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -141,23 +143,7 @@ func hold(annotation any, paused bool) map[string]any {
 func resume(ctx context.Context, hub client.Client, seen view) ([]Change, error) {
 	var changes []Change
 	if repo := seen.repo; repo != nil {
-		change := Change{Kind: cause.GitRepo, Namespace: repo.Namespace, Name: repo.Name, Changed: repo.Spec.Paused}
-		changes = append(changes, change)
-		if change.Changed {
-			if err := patch(ctx, hub, repo, map[string]any{"spec": map[string]any{"paused": false}}); err != nil {
-				return changes, err
-			}
-		}
-		for _, bundle := range seen.bundles {
-			accepted, err := acceptFailures(ctx, hub, bundle)
-			if err != nil {
-				return changes, err
-			}
-			if accepted > 0 {
-				changes = append(changes, Change{Kind: cause.Bundle, Namespace: bundle.Namespace, Name: bundle.Name, Changed: true, AcceptedFailures: accepted})
-			}
-		}
-		return changes, nil
+		return resumeRepo(ctx, hub, repo, seen.bundles)
 	}
 	for _, bundle := range seen.bundles {
 		change, err := resumeBundle(ctx, hub, bundle)
@@ -167,6 +153,29 @@ func resume(ctx context.Context, hub client.Client, seen view) ([]Change, error)
 		changes = append(changes, change)
 	}
 	return changes, nil
+}
+
+// resumeRepo ends the pause of a GitRepo, and lets its bundles go on that failures halt. They come first: whoever
+// writes the end of the pause into a bundle keeps what is accepted by then.
+func resumeRepo(ctx context.Context, hub client.Client, repo *fleet.GitRepo, bundles map[string]*fleet.Bundle) ([]Change, error) {
+	var changes []Change
+	for _, name := range slices.Sorted(maps.Keys(bundles)) {
+		bundle := bundles[name]
+		accepted, err := acceptFailures(ctx, hub, bundle, breach(bundle))
+		if err != nil {
+			return changes, err
+		}
+		if accepted > 0 {
+			changes = append(changes, Change{Kind: cause.Bundle, Namespace: bundle.Namespace, Name: bundle.Name, Changed: true, AcceptedFailures: accepted})
+		}
+	}
+	change := Change{Kind: cause.GitRepo, Namespace: repo.Namespace, Name: repo.Name, Changed: repo.Spec.Paused}
+	if change.Changed {
+		if err := patch(ctx, hub, repo, map[string]any{"spec": map[string]any{"paused": false}}); err != nil {
+			return changes, err
+		}
+	}
+	return slices.Insert(changes, 0, change), nil
 }
 
 // resumeBundle ends the pause of a bundle, unless its GitRepo is paused: that would pause it again.
@@ -182,26 +191,35 @@ func resumeBundle(ctx context.Context, hub client.Client, bundle *fleet.Bundle) 
 			return change, fmt.Errorf("bundle %s/%s is paused with all of its GitRepo; `fleet rollout resume gitrepo %s` ends that", bundle.Namespace, bundle.Name, name)
 		}
 	}
+	failures := breach(bundle) // of the version that the end of the pause rolls out
 	if bundle.Spec.Paused || bundle.Annotations[fleet.HoldAnnotation] != "" {
 		change.Changed = true
 		if err := patch(ctx, hub, bundle, hold(nil, false)); err != nil {
 			return change, err
 		}
 	}
-	accepted, err := acceptFailures(ctx, hub, bundle)
+	accepted, err := acceptFailures(ctx, hub, bundle, failures)
 	change.AcceptedFailures = accepted
 	change.Changed = change.Changed || accepted > 0
 	return change, err
 }
 
-// acceptFailures lets a bundle's present generation go on in spite of what has failed until now, if that
-// halts it. It returns how many that are.
-func acceptFailures(ctx context.Context, hub client.Client, bundle *fleet.Bundle) (int, error) {
+// breach returns how many failures halt a bundle's rollout; 0 when they do not. What is not planned yet has none: the
+// status speaks of another version.
+func breach(bundle *fleet.Bundle) int {
 	rollout := bundle.Status.Rollout
-	if rollout == nil || !rollout.Breached {
+	if rollout == nil || !rollout.Breached || bundle.Status.ObservedGeneration != bundle.Generation {
+		return 0
+	}
+	return rollout.Failed + rollout.TimedOut
+}
+
+// acceptFailures lets a bundle's present generation go on in spite of so many failures, if there are any, and returns
+// them.
+func acceptFailures(ctx context.Context, hub client.Client, bundle *fleet.Bundle, failures int) (int, error) {
+	if failures == 0 {
 		return 0, nil
 	}
-	failures := rollout.Failed + rollout.TimedOut
 	return failures, patch(ctx, hub, bundle, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 		fleet.AcceptedFailuresAnnotation: target.AcceptFailures(bundle.Generation, failures),
 	}}})

@@ -13,6 +13,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 // execute carries a plan out and keeps going over siblings; the joined error names what failed. Nothing is
@@ -108,6 +109,7 @@ func (r *Reconciler) update(ctx context.Context, want wanted) (*fleet.Bundle, er
 	for key, value := range want.bundle.Annotations {
 		metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
 	}
+	target.KeepAccepted(&current, want.bundle.Spec)
 	current.Spec = *want.bundle.Spec.DeepCopy()
 	err = r.Client.Update(ctx, &current)
 	return &current, r.undone(ctx, undo, refused("update", want.bundle, err))

@@ -94,7 +94,7 @@ func (p *pass) count(state progress) {
 
 // failing says that a member which is waited for failed or timed out.
 func (p *pass) failing(i int) bool {
-	return !p.exempt[i] && (p.progress[i] == failed || p.progress[i] == timedOut)
+	return !p.excused[i] && (p.progress[i] == failed || p.progress[i] == timedOut)
 }
 
 // judge decides whether so much has failed that the rollout halts, and which failures it goes on in spite

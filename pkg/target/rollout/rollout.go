@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,7 +27,7 @@ type Member struct {
 	SentAt time.Time
 	// ReadySince is since when it is Applied.
 	ReadySince time.Time
-	// Paused keeps the cluster from being released.
+	// Paused says that the cluster is, which keeps it from being released.
 	Paused bool
 	// Idle says that the cluster does nothing now, by a schedule: nothing is waited for.
 	Idle bool
@@ -69,7 +70,7 @@ type Input struct {
 	OfflineBudget *intstr.IntOrString
 	// Members in the order of the rollout.
 	Members []Member
-	// Paused says that the whole bundle is, so that every member is Paused.
+	// Paused says that the whole bundle is, so that no member is released. What has failed before still has.
 	Paused bool
 	// AcceptedFailures is up to how many failures a person wants the rollout to go on.
 	AcceptedFailures int
@@ -112,7 +113,10 @@ func Decide(in Input) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	p := &pass{limits: l, members: in.Members, exempt: exempt(in.Members, l.offline)}
+	p := &pass{limits: l, paused: in.Paused, members: in.Members, excused: excused(in.Members, l.offline)}
+	if p.exempt = p.excused; p.paused {
+		p.exempt = slices.Repeat([]bool{true}, len(in.Members))
+	}
 	p.decision = Decision{
 		Actions:                  make([]Action, len(in.Members)),
 		MaxUnavailable:           l.maxUnavailable,
@@ -141,8 +145,8 @@ func Decide(in Input) (Decision, error) {
 	return p.decision, nil
 }
 
-// exempt returns the members that are not waited for.
-func exempt(members []Member, offline int) []bool {
+// excused returns the members that are not waited for, whether the bundle is paused or not.
+func excused(members []Member, offline int) []bool {
 	list := make([]bool, len(members))
 	for i, member := range members {
 		list[i] = member.Idle || member.Paused || member.Frozen
@@ -156,10 +160,12 @@ func exempt(members []Member, offline int) []bool {
 
 // pass is the state of one decision.
 type pass struct {
-	limits   limits
-	members  []Member
-	exempt   []bool
-	progress []progress
+	limits  limits
+	paused  bool
+	members []Member
+	// exempt members are not waited for: the excused ones, or all while the bundle is paused.
+	exempt, excused []bool
+	progress        []progress
 	// tolerated members failed, and the rollout goes on in spite of it.
 	tolerated []bool
 	decision  Decision
@@ -180,7 +186,7 @@ func (p *pass) run(part partition) {
 			p.create(i)
 		default:
 			action.Stage = true
-			if member.Paused || member.Released || p.decision.Rollout.Breached {
+			if p.paused || member.Paused || member.Released || p.decision.Rollout.Breached {
 				continue
 			}
 			if p.release(i, part, unavailable) {
@@ -192,7 +198,7 @@ func (p *pass) run(part partition) {
 
 // create makes the deployment of a new member, if there may be another one.
 func (p *pass) create(i int) {
-	paused := p.members[i].Paused
+	paused := p.paused || p.members[i].Paused
 	switch {
 	case p.decision.Rollout.Breached:
 	case p.limits.maxNew <= 0:

@@ -44,30 +44,21 @@ type Options struct {
 
 // Executor carries plans out. Make it with New.
 type Executor struct {
-	reader      client.Reader
-	deployments *carrier.Writer
-	contents    *contents.Store
-	values      *values.Store
-	ledger      *ledger.Ledger
-	writing     func(clusters ...status.Ref) *feed.Writing
-	count       func(verb string)
+	options Options
 	// slots bound the requests that are under way for all bundles.
 	slots chan struct{}
 }
 
 // New returns an Executor, for all bundles.
 func New(options Options) *Executor {
-	return &Executor{
-		reader: options.Reader, deployments: options.Deployments, contents: options.Contents, values: options.Values,
-		ledger: options.Ledger, writing: options.Writing, count: options.Count, slots: make(chan struct{}, allWriters),
-	}
+	return &Executor{options: options, slots: make(chan struct{}, allWriters)}
 }
 
 // Execute carries a plan of a bundle out that was made from a snapshot. Siblings go on when one fails; the joined error
 // names them.
 func (e *Executor) Execute(ctx context.Context, bundle *fleet.Bundle, snapshot target.Snapshot, plan target.Plan, places Places) error {
 	if len(plan.Create)+len(plan.Update) > 0 && bundle.Spec.ContentsID == "" && bundle.Spec.HelmOpOptions == nil {
-		if err := e.contents.Ensure(ctx, bundle, snapshot.ManifestID); err != nil {
+		if err := e.options.Contents.Ensure(ctx, bundle, snapshot.ManifestID); err != nil {
 			return err
 		}
 	}
@@ -77,11 +68,11 @@ func (e *Executor) Execute(ctx context.Context, bundle *fleet.Bundle, snapshot t
 	}
 	key := client.ObjectKeyFromObject(bundle)
 	pass := &pass{
-		Executor: e, bundle: key, current: current, access: e.contents.Copies(key),
+		Executor: e, bundle: key, current: current, access: e.options.Contents.Copies(key),
 		places: places, slots: make(chan struct{}, writers),
 	}
 	if written := clustersOf(plan.Create, plan.Update, plan.Delete); len(written) > 0 {
-		pass.told = e.writing(written...)
+		pass.told = e.options.Writing(written...)
 		defer pass.told.End()
 	}
 	moves := places.moves(snapshot.Current, plan)
@@ -141,7 +132,7 @@ func (p *pass) atOnce() int {
 	return writers
 }
 
-// request does something that takes requests of its own. A bundle's wait for each other first, so that those of a
+// request does something that takes requests of its own; what takes none is not to wait for a slot. A bundle's wait for each other first, so that those of a
 // large one do not stand before a small one's.
 func (p *pass) request(do func() error) error {
 	for _, slots := range []chan struct{}{p.slots, p.Executor.slots} {
@@ -160,23 +151,25 @@ func (p *pass) write(merged bool, do func() error) error {
 }
 
 func (p *pass) writeValues(ctx context.Context, deployment *target.Deployment) error {
-	return p.request(func() error { return p.values.Write(ctx, deployment.Object, deployment.Values) })
+	return p.request(func() error { return p.options.Values.Write(ctx, deployment.Object, deployment.Values) })
 }
 
 // create writes the values first, so that no agent sees a hash without its values.
 func (p *pass) create(ctx context.Context, deployment *target.Deployment) error {
 	object, made := deployment.Object, false
-	err := p.request(func() (err error) {
-		if err = p.access.Give(ctx, object); err == nil {
-			made, err = p.createValues(ctx, deployment)
+	if object.Spec.OCIContents || deployment.Values != nil {
+		err := p.request(func() (err error) {
+			if err = p.access.Give(ctx, object); err == nil {
+				made, err = p.createValues(ctx, deployment)
+			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		return err
-	})
-	if err != nil {
-		return err
 	}
 	place := p.places.Of(object)
-	err = p.write(place != nil, func() error { return p.deployments.Create(ctx, object, place) })
+	err := p.write(place != nil, func() error { return p.options.Deployments.Create(ctx, object, place) })
 	if apierrors.IsAlreadyExists(err) {
 		// Made by a pass that did not live to see it, or somebody else's.
 		if object, err = p.present(ctx, deployment); err == nil && object == nil {
@@ -185,12 +178,12 @@ func (p *pass) create(ctx context.Context, deployment *target.Deployment) error 
 	}
 	if err != nil {
 		if made && fault.NeedsPerson(err) {
-			err = errors.Join(err, p.values.Delete(ctx, client.ObjectKeyFromObject(deployment.Object), fleet.DeploymentValuesSecretType))
+			err = errors.Join(err, p.options.Values.Delete(ctx, client.ObjectKeyFromObject(deployment.Object), fleet.DeploymentValuesSecretType))
 		}
 		return fmt.Errorf("create deployment %s/%s: %w", deployment.Object.Namespace, deployment.Object.Name, err)
 	}
-	p.count("create")
-	p.ledger.Wrote(p.bundle, object.Namespace, object.ResourceVersion)
+	p.options.Count("create")
+	p.options.Ledger.Wrote(p.bundle, object.Namespace, object.ResourceVersion)
 	return nil
 }
 
@@ -201,13 +194,13 @@ func (p *pass) createValues(ctx context.Context, deployment *target.Deployment) 
 		return false, nil
 	}
 	object := deployment.Object
-	err = p.values.Create(ctx, object, deployment.Values)
+	err = p.options.Values.Create(ctx, object, deployment.Values)
 	if err == nil {
 		return true, nil
 	}
 	if apierrors.IsAlreadyExists(err) {
 		if _, err = p.present(ctx, deployment); err == nil {
-			err = p.values.Replace(ctx, object, deployment.Values)
+			err = p.options.Values.Replace(ctx, object, deployment.Values)
 		}
 	}
 	if err != nil {
@@ -219,7 +212,7 @@ func (p *pass) createValues(ctx context.Context, deployment *target.Deployment) 
 // present returns the deployment that has the name already, nil if none has; one of another bundle is an
 // error that names it. It asks the API server.
 func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fleet.BundleDeployment, error) {
-	found, err := carrier.Find(ctx, p.reader, client.ObjectKeyFromObject(deployment.Object))
+	found, err := carrier.Find(ctx, p.options.Reader, client.ObjectKeyFromObject(deployment.Object))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -231,7 +224,7 @@ func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fle
 			"on Cluster %s it exists already and belongs to bundle %s; rename one of the two bundles, or keep one of them away from the cluster",
 			deployment.Cluster, owner)
 	}
-	p.ledger.Exists(found)
+	p.options.Ledger.Exists(found)
 	return found, nil
 }
 
@@ -239,15 +232,17 @@ func (p *pass) present(ctx context.Context, deployment *target.Deployment) (*fle
 // resource version would make both fail.
 func (p *pass) update(ctx context.Context, deployment *target.Deployment) error {
 	object, before := deployment.Object, p.current[deployment.Object.Namespace]
-	if err := p.request(func() error { return p.prepare(ctx, deployment, before) }); err != nil {
-		return err
+	if object.Spec.OCIContents || deployment.NeedsCurrentValues || deployment.Values != nil {
+		if err := p.request(func() error { return p.prepare(ctx, deployment, before) }); err != nil {
+			return err
+		}
 	}
-	err := p.write(merge.InMerged(before), func() error { return p.deployments.Update(ctx, object, before) })
+	err := p.write(merge.InMerged(before), func() error { return p.options.Deployments.Update(ctx, object, before) })
 	if err != nil {
 		return fmt.Errorf("update deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	p.count("patch")
-	p.ledger.Wrote(p.bundle, object.Namespace, object.ResourceVersion)
+	p.options.Count("patch")
+	p.options.Ledger.Wrote(p.bundle, object.Namespace, object.ResourceVersion)
 	if before.Spec.ValuesHash != "" && deployment.Values == nil {
 		return p.deleteValues(ctx, object)
 	}
@@ -261,37 +256,37 @@ func (p *pass) prepare(ctx context.Context, deployment *target.Deployment, befor
 		return err
 	}
 	if deployment.NeedsCurrentValues {
-		values, err := p.values.Current(ctx, object)
+		values, err := p.options.Values.Current(ctx, object)
 		if err != nil {
 			return err
 		}
 		deployment.KeepValues(values)
 	}
 	if before.Spec.ValuesHash != object.Spec.ValuesHash && deployment.Values != nil {
-		return p.values.Write(ctx, object, deployment.Values)
+		return p.options.Values.Write(ctx, object, deployment.Values)
 	}
 	return nil
 }
 
 func (p *pass) deleteValues(ctx context.Context, object *fleet.BundleDeployment) error {
 	return p.request(func() error {
-		return p.values.Delete(ctx, client.ObjectKeyFromObject(object), fleet.DeploymentValuesSecretType)
+		return p.options.Values.Delete(ctx, client.ObjectKeyFromObject(object), fleet.DeploymentValuesSecretType)
 	})
 }
 
 func (p *pass) delete(ctx context.Context, deployment *target.Deployment) error {
 	object := deployment.Object
 	err := p.write(merge.InMerged(object), func() error {
-		if err := p.deployments.Release(ctx, object); err != nil {
+		if err := p.options.Deployments.Release(ctx, object); err != nil {
 			return err
 		}
-		return p.deployments.Delete(ctx, object)
+		return p.options.Deployments.Delete(ctx, object)
 	})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete deployment %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	p.count("delete")
-	p.ledger.Removed(p.bundle, object.Namespace)
+	p.options.Count("delete")
+	p.options.Ledger.Removed(p.bundle, object.Namespace)
 	if object.Spec.ValuesHash != "" {
 		return p.deleteValues(ctx, object)
 	}

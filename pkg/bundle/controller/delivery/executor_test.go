@@ -68,32 +68,40 @@ func (s *server) report() {
 	}
 }
 
+// world returns an API server, an Executor for it, and a snapshot with a bundle for six clusters.
+func world(t *testing.T) (*server, *Executor, target.Snapshot) {
+	t.Helper()
+	scheme := kruntime.NewScheme()
+	if err := errors.Join(fleet.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	hub := &server{t: t, Client: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&fleet.BundleDeployment{}).Build()}
+	numbers, err := feed.New(nil, nil, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	executor := New(Options{
+		Reader: hub, Deployments: carrier.New(hub, hub), Contents: &contents.Store{},
+		Values: values.New(values.Options{Client: hub, Reader: hub, Names: hub}),
+		Ledger: ledger.New(ledger.Options{Now: time.Now}), Writing: numbers.Writing, Count: func(string) {},
+	})
+	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "shop", Labels: map[string]string{fleet.RepoLabel: "repo", "team": "a"}}}
+	bundle.Spec.ContentsID, bundle.Spec.ContentsStorage = "s-1", fleet.ContentsOnHub
+	bundle.Spec.Targets = []fleet.BundleTarget{{ClusterTarget: fleet.ClusterTarget{ClusterSelector: &metav1.LabelSelector{}}}}
+	snapshot := target.Snapshot{Bundle: bundle, ManifestID: "s-1", PersonsEdit: true}
+	for i := range 6 {
+		name := fmt.Sprintf("c%d", i)
+		snapshot.Clusters = append(snapshot.Clusters, target.ClusterInfo{Namespace: "ws", Name: name, DeploymentNamespace: "cluster-" + name, Protocol: merge.Protocol})
+	}
+	return hub, executor, snapshot
+}
+
 // What passes read is the cache's own. Whatever they do with it, it stays as it is.
 func TestPassesLeaveCachesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		scheme := kruntime.NewScheme()
-		if err := errors.Join(fleet.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
-			t.Fatal(err)
-		}
-		hub := &server{t: t, Client: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&fleet.BundleDeployment{}).Build()}
-		numbers, err := feed.New(nil, nil, time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		executor := New(Options{
-			Reader: hub, Deployments: carrier.New(hub, hub), Contents: &contents.Store{},
-			Values: values.New(values.Options{Client: hub, Reader: hub, Names: hub}),
-			Ledger: ledger.New(ledger.Options{Now: time.Now}), Writing: numbers.Writing, Count: func(string) {},
-		})
-		bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "shop", Labels: map[string]string{fleet.RepoLabel: "repo", "team": "a"}}}
-		bundle.Spec.ContentsID, bundle.Spec.ContentsStorage = "s-1", fleet.ContentsOnHub
+		hub, executor, snapshot := world(t)
+		bundle := snapshot.Bundle
 		bundle.Spec.Helm = &fleet.HelmOptions{Values: &fleet.GenericMap{Data: map[string]any{"size": "1"}}}
-		bundle.Spec.Targets = []fleet.BundleTarget{{ClusterTarget: fleet.ClusterTarget{ClusterSelector: &metav1.LabelSelector{}}}}
-		snapshot := target.Snapshot{Bundle: bundle, ManifestID: "s-1", PersonsEdit: true}
-		for i := range 6 {
-			name := fmt.Sprintf("c%d", i)
-			snapshot.Clusters = append(snapshot.Clusters, target.ClusterInfo{Namespace: "ws", Name: name, DeploymentNamespace: "cluster-" + name, Protocol: merge.Protocol})
-		}
 		pass := func(what string, created, updated, deleted int) {
 			t.Helper()
 			hub.read()
@@ -136,6 +144,30 @@ func TestPassesLeaveCachesAlone(t *testing.T) {
 		pass("another cluster less, merged", 0, 0, 1)
 		bundle.Spec.Merge = nil
 		pass("apart again", 0, 0, 0)
+	})
+}
+
+// Deployments that share objects and have nothing beside them wait for nobody's requests: a slow answer to others
+// would hold up what could be written together.
+func TestNothingToRequestTakesNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub, executor, snapshot := world(t)
+		snapshot.Bundle.Spec.Merge = &fleet.MergeOptions{Mode: fleet.MergePerRepo}
+		for range allWriters {
+			executor.slots <- struct{}{} // taken by other bundles, for good
+		}
+		for _, version := range []string{"s-1", "s-2"} {
+			hub.read()
+			snapshot.ManifestID, snapshot.Current = version, hub.cached
+			plan, err := target.NewPlan(snapshot)
+			if err == nil {
+				err = executor.Execute(t.Context(), snapshot.Bundle, snapshot, plan, PlacesOf(snapshot.Bundle, snapshot.Clusters, snapshot.Current))
+			}
+			if err != nil || len(plan.Create)+len(plan.Update) != len(snapshot.Clusters) {
+				t.Fatalf("%s: %d created, %d updated, %v", version, len(plan.Create), len(plan.Update), err)
+			}
+			hub.report()
+		}
 	})
 }
 

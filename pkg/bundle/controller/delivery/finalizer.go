@@ -16,7 +16,7 @@ func (e *Executor) releaseDeleted(ctx context.Context, bundle *fleet.Bundle, cur
 	var problems []error
 	for _, deployment := range current {
 		if deployment.DeletionTimestamp != nil && (bundle.DeletionTimestamp != nil || deployment.Status.AppliedDeploymentID == "") {
-			problems = append(problems, e.deployments.Release(ctx, deployment))
+			problems = append(problems, e.options.Deployments.Release(ctx, deployment))
 		}
 	}
 	return fault.Join(problems...)

@@ -84,7 +84,7 @@ func (p Places) moves(current []*fleet.BundleDeployment, plan target.Plan) []*fl
 func (p *pass) move(ctx context.Context, deployment *fleet.BundleDeployment) error {
 	place := p.places.Of(deployment)
 	err := p.write(place != nil || merge.InMerged(deployment), func() error {
-		return p.deployments.Move(ctx, deployment, place)
+		return p.options.Deployments.Move(ctx, deployment, place)
 	})
 	if err != nil {
 		return fmt.Errorf("move deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)

@@ -50,7 +50,7 @@ func (l *Ledger) CatchUp(ctx context.Context, mine func(namespace, name string) 
 	if err != nil {
 		return err
 	}
-	shown, err := l.deployments.All(ctx)
+	shown, err := l.options.Deployments.All(ctx)
 	if err != nil {
 		return fmt.Errorf("list deployments: %w", err)
 	}
@@ -70,7 +70,7 @@ func (l *Ledger) CatchUp(ctx context.Context, mine func(namespace, name string) 
 // marked returns the bundles that come to this process by the marks of merged objects.
 func (l *Ledger) marked(ctx context.Context, mine func(namespace, name string) bool) (map[string]types.NamespacedName, error) {
 	var bundles fleet.BundleList
-	if err := l.client.List(ctx, &bundles, client.UnsafeDisableDeepCopy); err != nil {
+	if err := l.options.Client.List(ctx, &bundles, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list bundles: %w", err)
 	}
 	marked := map[string]types.NamespacedName{}
@@ -89,7 +89,7 @@ func (l *Ledger) metadata(ctx context.Context, kind string, each func(*metav1.Pa
 		token := list.Continue
 		list = &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(fleet.GroupVersion.WithKind(kind + "List"))
-		if err := l.reader.List(ctx, list, client.Limit(pageSize), client.Continue(token)); err != nil {
+		if err := l.options.Reader.List(ctx, list, client.Limit(pageSize), client.Continue(token)); err != nil {
 			return fmt.Errorf("list the metadata of every %s: %w", kind, err)
 		}
 		for i := range list.Items {

@@ -24,20 +24,20 @@ func (l *Ledger) Behind(ctx context.Context, key types.NamespacedName) bool {
 	}
 	var newest fleet.BundleDeployment
 	named := types.NamespacedName{Namespace: namespace, Name: key.Name}
-	if err := l.client.Get(ctx, named, &newest, client.UnsafeDisableDeepCopy); err == nil && notOlder(newest.ResourceVersion, version) {
+	if err := l.options.Client.Get(ctx, named, &newest, client.UnsafeDisableDeepCopy); err == nil && notOlder(newest.ResourceVersion, version) {
 		return false
 	}
-	if l.now().Sub(at) < forgetWrites {
+	if l.options.Now().Sub(at) < forgetWrites {
 		return true
 	}
 	// Either the watch stands still, and planned on what was before everything would be written once more, or
 	// somebody has deleted it.
-	stored, err := carrier.Find(ctx, l.reader, named)
+	stored, err := carrier.Find(ctx, l.options.Reader, named)
 	if apierrors.IsNotFound(err) || err == nil && !notOlder(stored.ResourceVersion, version) {
 		return false
 	}
-	if l.now().Sub(at) > mistrustAfter {
-		l.caches.Refresh(&fleet.BundleDeployment{}) // no event is to come of what a first list lacked
+	if l.options.Now().Sub(at) > mistrustAfter {
+		l.options.Caches.Refresh(&fleet.BundleDeployment{}) // no event is to come of what a first list lacked
 	}
 	return true
 }
@@ -45,7 +45,7 @@ func (l *Ledger) Behind(ctx context.Context, key types.NamespacedName) bool {
 // Exists says that an object was found on the API server that the cache did not show. What it should show by now makes
 // it wrong: it is listed anew.
 func (l *Ledger) Exists(found client.Object) {
-	if l.now().Sub(found.GetCreationTimestamp().Time) > forgetWrites {
-		l.caches.Refresh(found)
+	if l.options.Now().Sub(found.GetCreationTimestamp().Time) > forgetWrites {
+		l.options.Caches.Refresh(found)
 	}
 }

@@ -25,11 +25,7 @@ const mistrustAfter = 3 * forgetWrites
 // Ledger remembers what the last pass over each bundle wrote, so that the next one does not plan on a cache
 // that is behind: it would create again what exists, or miss that a status must be set back.
 type Ledger struct {
-	client      client.Client
-	reader      client.Reader
-	caches      *confirm.Informers
-	deployments *cached.Objects[*fleet.BundleDeployment]
-	now         func() time.Time
+	options Options
 
 	mutex   sync.Mutex
 	bundles map[types.NamespacedName]*written
@@ -58,10 +54,7 @@ type Options struct {
 
 // New returns an empty ledger.
 func New(options Options) *Ledger {
-	return &Ledger{
-		client: options.Client, reader: options.Reader, caches: options.Caches, deployments: options.Deployments, now: options.Now,
-		bundles: map[types.NamespacedName]*written{},
-	}
+	return &Ledger{options: options, bundles: map[types.NamespacedName]*written{}}
 }
 
 func (l *Ledger) entry(key types.NamespacedName) *written {
@@ -78,7 +71,7 @@ func (l *Ledger) Wrote(key types.NamespacedName, namespace, version string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	entry := l.entry(key)
-	entry.at = l.now()
+	entry.at = l.options.Now()
 	entry.versions[namespace] = version
 	if entry.newest == "" || notOlder(version, entry.versions[entry.newest]) {
 		entry.newest = namespace
@@ -104,7 +97,7 @@ func (l *Ledger) Removed(key types.NamespacedName, namespace string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	entry := l.entry(key)
-	entry.at = l.now()
+	entry.at = l.options.Now()
 	entry.deleted[namespace] = true
 	delete(entry.versions, namespace)
 	if entry.newest == namespace {
@@ -147,7 +140,7 @@ func (l *Ledger) Visible(key types.NamespacedName, deployments []*fleet.BundleDe
 	if entry == nil {
 		return true
 	}
-	if l.now().Sub(entry.at) < forgetWrites && !entry.shownBy(deployments) {
+	if l.options.Now().Sub(entry.at) < forgetWrites && !entry.shownBy(deployments) {
 		return false
 	}
 	clear(entry.versions)

@@ -30,15 +30,13 @@ type Options struct {
 
 // Store reads and writes the Secrets with values of Bundles and of deployments. Make it with New.
 type Store struct {
-	client client.Client
-	reader client.Reader
-	names  client.Reader
-	newest cache
+	options Options
+	newest  cache
 }
 
 // New returns a Store that keeps no values yet.
 func New(options Options) *Store {
-	return &Store{client: options.Client, reader: options.Reader, names: options.Names}
+	return &Store{options: options}
 }
 
 // Inline returns a bundle with its Helm values in place. That they do not exist is an error of class Waiting. Values of
@@ -52,7 +50,7 @@ func (s *Store) Inline(ctx context.Context, bundle *fleet.Bundle) (*fleet.Bundle
 		return target.Inline(bundle, data)
 	}
 	var secret corev1.Secret
-	err := s.reader.Get(ctx, key, &secret)
+	err := s.options.Reader.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) {
 		return nil, fault.New(fault.Waiting, target.ReasonValuesMissing, "the Secret %s with the bundle's values does not exist", key)
 	}
@@ -109,14 +107,14 @@ func (s *Store) Missing(ctx context.Context, deployments []*fleet.BundleDeployme
 
 func (s *Store) differ(ctx context.Context, key types.NamespacedName, hash string) (bool, error) {
 	var secret corev1.Secret
-	if err := s.reader.Get(ctx, key, &secret); err != nil {
+	if err := s.options.Reader.Get(ctx, key, &secret); err != nil {
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
 	return content.DeploymentValuesHash(secret.Data[target.ValuesKey], secret.Data[target.StagedValuesKey]) != hash, nil
 }
 
 func (s *Store) gone(ctx context.Context, key types.NamespacedName) (bool, error) {
-	for _, reader := range []client.Reader{s.names, s.reader} {
+	for _, reader := range []client.Reader{s.options.Names, s.options.Reader} {
 		err := reader.Get(ctx, key, cached.SecretMetadata())
 		if err == nil {
 			return false, nil
@@ -131,12 +129,12 @@ func (s *Store) gone(ctx context.Context, key types.NamespacedName) (bool, error
 // Create stores the values of a deployment that may be somebody else's in the Secret of its name. It returns the API
 // server's AlreadyExists when there is one.
 func (s *Store) Create(ctx context.Context, deployment *fleet.BundleDeployment, data map[string][]byte) error {
-	return s.client.Create(ctx, secretOf(deployment, data))
+	return s.options.Client.Create(ctx, secretOf(deployment, data))
 }
 
 // Replace stores the values of a deployment that is known to be ours over those that are in the Secret of its name.
 func (s *Store) Replace(ctx context.Context, deployment *fleet.BundleDeployment, data map[string][]byte) error {
-	return s.client.Update(ctx, secretOf(deployment, data))
+	return s.options.Client.Update(ctx, secretOf(deployment, data))
 }
 
 // Write stores the values of a deployment that is known to be ours in the Secret of its name; nil stands for none.
@@ -165,9 +163,9 @@ func secretOf(deployment *fleet.BundleDeployment, data map[string][]byte) *corev
 // Delete deletes the Secret of a name if it is one of ours, of the given type.
 func (s *Store) Delete(ctx context.Context, key types.NamespacedName, kind corev1.SecretType) error {
 	var secret corev1.Secret
-	err := s.reader.Get(ctx, key, &secret)
+	err := s.options.Reader.Get(ctx, key, &secret)
 	if err == nil && secret.Type == kind {
-		err = s.client.Delete(ctx, &secret, client.Preconditions{UID: &secret.UID})
+		err = s.options.Client.Delete(ctx, &secret, client.Preconditions{UID: &secret.UID})
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete values %s: %w", key, err)
@@ -179,7 +177,7 @@ func (s *Store) Delete(ctx context.Context, key types.NamespacedName, kind corev
 // nothing is written: an empty read must not take values away.
 func (s *Store) Current(ctx context.Context, deployment *fleet.BundleDeployment) ([]byte, error) {
 	var secret corev1.Secret
-	err := s.reader.Get(ctx, client.ObjectKeyFromObject(deployment), &secret)
+	err := s.options.Reader.Get(ctx, client.ObjectKeyFromObject(deployment), &secret)
 	if apierrors.IsNotFound(err) {
 		return nil, fault.New(fault.Stalled, target.ReasonValuesMissing,
 			"the values that deployment %s/%s runs with are gone, so that no others are staged; it gets new ones when the rollout reaches it",
