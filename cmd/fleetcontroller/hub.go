@@ -263,10 +263,14 @@ func (h *hub) readConfig(ctx context.Context) error {
 }
 
 func (h *hub) addClusters() error {
+	shown, err := clustercontroller.NewMetrics(ctrlmetrics.Registry)
+	if err != nil {
+		return fmt.Errorf("register metrics of clusters: %w", err)
+	}
 	return clustercontroller.Register(h, clustercontroller.Options{
 		SystemNamespace:            h.settings.namespace,
 		Rollups:                    h.feed,
-		Registry:                   ctrlmetrics.Registry,
+		Metrics:                    shown,
 		Caches:                     h.caches,
 		Shards:                     h.shards,
 		Workers:                    h.settings.clusterWorkers,

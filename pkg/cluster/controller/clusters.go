@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -31,7 +30,6 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/names"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
-	"github.com/fairlead-dev/fairlead/pkg/telemetry"
 )
 
 // clusters gives every Cluster its namespace and rights on the hub, follows its heartbeat, and is the
@@ -43,7 +41,6 @@ type clusters struct {
 	objects    keeper
 	joining    registrations
 	heartbeats *heartbeats
-	renewed    *prometheus.CounterVec
 	recorder   events.EventRecorder
 }
 
@@ -63,13 +60,8 @@ func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keep
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &fleet.Bundle{}, bundleByHeld, heldOn); err != nil {
 		return fmt.Errorf("index bundles by held clusters: %w", err)
 	}
-	renewed, err := telemetry.Counter(options.Registry, "fleet_cluster_heartbeats_total",
-		"Renewals of members' leases: noted, or news because the cluster's status is another one with them.", "result")
-	if err != nil {
-		return err
-	}
 	r := &clusters{
-		renewed: renewed, options: options, client: mgr.GetClient(), live: mgr.GetAPIReader(), objects: objects, joining: joining,
+		options: options, client: mgr.GetClient(), live: mgr.GetAPIReader(), objects: objects, joining: joining,
 		heartbeats: newHeartbeats(options.Now), recorder: mgr.GetEventRecorder("fleet-cluster"),
 	}
 	byNamespace := func(ctx context.Context, o client.Object) []reconcile.Request {

@@ -181,7 +181,7 @@ func (r *clusters) renewals() handler.TypedEventHandler[*coordinationv1.Lease, r
 					result = "news"
 					queue.Add(request)
 				}
-				r.renewed.WithLabelValues(result).Inc()
+				r.options.Metrics.heard(result)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*coordinationv1.Lease], queue requests) {

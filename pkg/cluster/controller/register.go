@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -54,8 +53,8 @@ type Options struct {
 	Shards *shard.Shards
 	// Workers is how many objects of a kind are worked on at a time; 16 if 0.
 	Workers int
-	// Registry gets the metrics; nil for none.
-	Registry prometheus.Registerer
+	// Metrics count renewals; nil for none.
+	Metrics *Metrics
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 	// LastSeenEvery is how often a healthy cluster's last-seen time is written; with 0 it is written only
