@@ -27,12 +27,13 @@ type follower struct {
 	show func(Progress) error
 }
 
-// toTheEnd follows a rollout until it is complete or halted. It returns the last progress it saw, with an
-// error too.
-func (f follower) toTheEnd(ctx context.Context) (Progress, error) {
+// toTheEnd follows a rollout until it is complete or halted, or the second context ends. It returns the last progress it
+// saw, with an error too. The first look is bounded by the first context alone: however slow the hub is, there is
+// something to tell when the time is over.
+func (f follower) toTheEnd(first, ctx context.Context) (Progress, error) {
 	var last Progress
-	for {
-		seen, err := f.read(ctx)
+	for looking := first; ; looking = ctx {
+		seen, err := f.read(looking)
 		if err != nil {
 			return last, err
 		}

@@ -100,7 +100,7 @@ func (f *statusFlags) wait(ctx context.Context, s *session.Session, follow follo
 		}
 		return nil
 	}
-	ended, err := follow.toTheEnd(limited)
+	ended, err := follow.toTheEnd(ctx, limited)
 	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) && ctx.Err() == nil && ended.Name != "" {
 		s.Say("%s is still progressing after %s", follow.about, f.timeout)
 		return ended, nil
