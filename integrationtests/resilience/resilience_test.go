@@ -148,8 +148,8 @@ func (w *world) kill(which int) {
 	}
 }
 
-// revive starts what has ended by itself: a controller that loses its lease ends, and a Deployment would
-// start it again.
+// revive starts what has ended by itself: an agent that loses its lease ends, and a Deployment would start it
+// again.
 func (w *world) revive() {
 	w.t.Helper()
 	programs := []*stack.Program{w.Controller}

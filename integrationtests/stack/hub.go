@@ -20,15 +20,6 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
 )
 
-// election of the controller: one that was killed takes up its work within seconds, instead of waiting half
-// a minute for the lease of its former self, while a restart of the API server is survived. Agents know
-// their own lease again and need nothing of this.
-var election = []string{
-	"CATTLE_ELECTION_LEASE_DURATION=8s",
-	"CATTLE_ELECTION_RENEW_DEADLINE=6s",
-	"CATTLE_ELECTION_RETRY_PERIOD=1s",
-}
-
 func (s *Stack) installHub(ctx context.Context) error {
 	if err := install(ctx, s.Hub, "fleet-crd", nil); err != nil {
 		return err
@@ -102,8 +93,10 @@ func (s *Stack) startController(ctx context.Context) error {
 		return err
 	}
 	s.WebhookURL = "http://" + webhook + "/"
-	args := []string{"--listen=" + webhook, "--cache-dir=" + filepath.Join(s.options.Dir, "cache")}
-	program, err := s.startProgram(ctx, s.Hub, s.options.Programs.Controller, controllerProgram, controllerProgram, election, append(args, s.options.ControllerArgs...)...)
+	// There is one controller. With an election it would end whenever a busy machine or a restart of the API server
+	// keeps it from renewing its lease in time, and wait for the lease of its former self when it was killed.
+	args := []string{"--leader-elect=false", "--listen=" + webhook, "--cache-dir=" + filepath.Join(s.options.Dir, "cache")}
+	program, err := s.startProgram(ctx, s.Hub, s.options.Programs.Controller, controllerProgram, controllerProgram, append(args, s.options.ControllerArgs...)...)
 	if err != nil {
 		return err
 	}
@@ -112,7 +105,7 @@ func (s *Stack) startController(ctx context.Context) error {
 }
 
 // startProgram starts a program as a service account of a cluster.
-func (s *Stack) startProgram(ctx context.Context, cluster *kube.Cluster, path, account, name string, env []string, args ...string) (*Program, error) {
+func (s *Stack) startProgram(ctx context.Context, cluster *kube.Cluster, path, account, name string, args ...string) (*Program, error) {
 	access, err := cluster.ServiceAccount(ctx, SystemNamespace, account)
 	if err != nil {
 		return nil, err
@@ -135,7 +128,6 @@ func (s *Stack) startProgram(ctx context.Context, cluster *kube.Cluster, path, a
 			"--health-probe-bind-address=" + health,
 		}, args...),
 		Dir: cluster.Dir(),
-		Env: env,
 		Log: s.logOf(name),
 	})
 	if err != nil {

@@ -52,7 +52,7 @@ func (s *Stack) join(ctx context.Context, member *Member) error {
 	if err := install(ctx, member.Cluster, "fleet-agent", values); err != nil {
 		return err
 	}
-	member.Agent, err = s.startProgram(ctx, member.Cluster, s.options.Programs.Agent, agentProgram, agentName(member.Name), nil, s.options.AgentArgs...)
+	member.Agent, err = s.startProgram(ctx, member.Cluster, s.options.Programs.Agent, agentProgram, agentName(member.Name), s.options.AgentArgs...)
 	if err != nil {
 		return err
 	}
