@@ -21,6 +21,7 @@ type faulty struct {
 	*world
 	proxy   *faultproxy.Proxy
 	hub     *process.Process
+	far     string // the workspace of the bundle that is mapped
 	version int
 }
 
@@ -50,12 +51,11 @@ func newFaulty(t *testing.T) *faulty {
 		f.bundle("by-group-name", "0", fleet.ClusterTarget{ClusterGroup: "first"}),
 	)
 	// A bundle in another workspace that a mapping lets reach the clusters of this one.
-	other := kubetest.Namespace(t, f.cluster)
+	f.far = kubetest.Namespace(t, f.cluster)
 	mapped := f.bundle("mapped", "0", fleet.ClusterTarget{ClusterSelector: &metav1.LabelSelector{}})
-	mapped.Namespace, mapped.Labels = other, map[string]string{"far": "yes"}
-	_ = mapped
+	mapped.Namespace, mapped.Labels = f.far, map[string]string{"far": "yes"}
 	f.create(&fleet.BundleNamespaceMapping{
-		ObjectMeta:        metav1.ObjectMeta{Namespace: other, Name: "far"},
+		ObjectMeta:        metav1.ObjectMeta{Namespace: f.far, Name: "far"},
 		BundleSelector:    &metav1.LabelSelector{MatchLabels: map[string]string{"far": "yes"}},
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": f.namespace}},
 	}, mapped)
@@ -78,16 +78,8 @@ func (f *faulty) of(bundle string) *world {
 	if bundle != "mapped" {
 		return f.world
 	}
-	var list fleet.BundleList
-	if err := f.client.List(f.t.Context(), &list); err != nil {
-		f.t.Fatal(err)
-	}
 	far := *f.world
-	for _, item := range list.Items {
-		if item.Name == "mapped" && item.DeletionTimestamp.IsZero() && item.Labels["far"] == "yes" {
-			far.namespace = item.Namespace
-		}
-	}
+	far.namespace = f.far
 	return &far
 }
 
