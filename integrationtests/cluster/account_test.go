@@ -76,15 +76,15 @@ func TestUpstreamsAgent(t *testing.T) {
 		`[{"op":"replace","path":"/status/agent","value":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}]`, time.Now().UTC().Format(time.RFC3339))))
 	other := newCluster(workspace, "other", "")
 	h.create(t, other)
-	for what, err := range map[string]error{
-		"list its deployments": agent.List(t.Context(), &fleet.BundleDeploymentList{}, client.InNamespace(namespace)),
-		"get a content":        agent.Get(t.Context(), client.ObjectKeyFromObject(content), &fleet.Content{}),
-		"check in":             agent.Status().Patch(t.Context(), beat, patch),
-	} {
-		if err != nil {
-			t.Errorf("the agent cannot %s: %v", what, err)
-		}
-	}
+	attempts{
+		"list its deployments": func(ctx context.Context) error {
+			return agent.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(namespace))
+		},
+		"get a content": func(ctx context.Context) error {
+			return agent.Get(ctx, client.ObjectKeyFromObject(content), &fleet.Content{})
+		},
+		"check in": func(ctx context.Context) error { return agent.Status().Patch(ctx, beat, patch) },
+	}.mustSucceed(t)
 	for what, err := range map[string]error{
 		"list all deployments": agent.List(t.Context(), &fleet.BundleDeploymentList{}),
 		"list contents":        agent.List(t.Context(), &fleet.ContentList{}),
@@ -106,9 +106,9 @@ func TestUpstreamsAgent(t *testing.T) {
 		}
 		return nil
 	})
-	if err := again.List(t.Context(), &fleet.BundleDeploymentList{}, client.InNamespace(namespace)); err != nil {
-		t.Errorf("the second account: %v", err)
-	}
+	kubetest.Eventually(t, "the second account has its rights", func(ctx context.Context) error {
+		return again.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(namespace))
+	})
 
 	clock.advance(time.Hour)
 	touch(t, h, second)

@@ -77,20 +77,30 @@ func (h *hub) identify(t *testing.T, v values, registration *fleet.ClusterRegist
 // renewLease is one heartbeat.
 func (j *joined) renewLease(t *testing.T, seconds int32) {
 	t.Helper()
-	var lease coordinationv1.Lease
-	err := j.client.Get(t.Context(), client.ObjectKey{Namespace: j.namespace, Name: "fleet-agent"}, &lease)
-	lease.Annotations = map[string]string{
-		"fleet.cattle.io/agent-version": "v9", "fleet.cattle.io/kubernetes-version": "v1.37.2",
-		"fleet.cattle.io/agent-namespace": "cattle-fleet-system", "fleet.cattle.io/protocol-version": "1",
-	}
-	lease.Spec = coordinationv1.LeaseSpec{
-		HolderIdentity: ptr.To("agent"), LeaseDurationSeconds: ptr.To(seconds), RenewTime: ptr.To(metav1.NowMicro()),
-	}
-	if err == nil {
-		err = j.client.Update(t.Context(), &lease)
-	}
-	if err != nil {
-		t.Fatal(err)
+	kubetest.Eventually(t, "the lease is renewed", func(ctx context.Context) error { // the hub may write it too
+		var lease coordinationv1.Lease
+		if err := j.client.Get(ctx, client.ObjectKey{Namespace: j.namespace, Name: "fleet-agent"}, &lease); err != nil {
+			return err
+		}
+		lease.Annotations = map[string]string{
+			"fleet.cattle.io/agent-version": "v9", "fleet.cattle.io/kubernetes-version": "v1.37.2",
+			"fleet.cattle.io/agent-namespace": "cattle-fleet-system", "fleet.cattle.io/protocol-version": "1",
+		}
+		lease.Spec = coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("agent"), LeaseDurationSeconds: ptr.To(seconds), RenewTime: ptr.To(metav1.NowMicro()),
+		}
+		return j.client.Update(ctx, &lease)
+	})
+}
+
+// attempts are what an identity tries, by what it is.
+type attempts map[string]func(ctx context.Context) error
+
+// mustSucceed waits until all may be done: an API server learns of new rights a moment after they are stored.
+func (a attempts) mustSucceed(t *testing.T) {
+	t.Helper()
+	for what, try := range a {
+		kubetest.Eventually(t, "the agent can "+what, try)
 	}
 }
 

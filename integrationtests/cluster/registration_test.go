@@ -46,15 +46,14 @@ func TestJoin(t *testing.T) {
 	content := &fleet.Content{ObjectMeta: metav1.ObjectMeta{GenerateName: "s-"}}
 	h.create(t, content)
 
-	may := map[string]error{
-		"list its deployments": agent.client.List(t.Context(), &fleet.BundleDeploymentList{}, client.InNamespace(agent.namespace)),
-		"get a content":        agent.client.Get(t.Context(), client.ObjectKeyFromObject(content), &fleet.Content{}),
-	}
-	for what, err := range may {
-		if err != nil {
-			t.Errorf("the agent cannot %s: %v", what, err)
-		}
-	}
+	attempts{
+		"list its deployments": func(ctx context.Context) error {
+			return agent.client.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(agent.namespace))
+		},
+		"get a content": func(ctx context.Context) error {
+			return agent.client.Get(ctx, client.ObjectKeyFromObject(content), &fleet.Content{})
+		},
+	}.mustSucceed(t)
 	mayNot := map[string]error{
 		"list another cluster's deployments": agent.client.List(t.Context(), &fleet.BundleDeploymentList{}, client.InNamespace(other.Status.Namespace)),
 		"list all deployments":               agent.client.List(t.Context(), &fleet.BundleDeploymentList{}),

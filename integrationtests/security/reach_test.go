@@ -3,6 +3,7 @@ package security
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
@@ -43,11 +45,10 @@ func merge(t *testing.T, change map[string]any) client.Patch {
 
 // rights returns what an identity may do in a namespace, as the API server sees it, without what the API
 // server grants everybody or every service account.
-func rights(t *testing.T, c client.Client, namespace string) []string {
-	t.Helper()
+func rights(ctx context.Context, c client.Client, namespace string) ([]string, error) {
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
-	if err := c.Create(t.Context(), review); err != nil {
-		t.Fatal(err)
+	if err := c.Create(ctx, review); err != nil {
+		return nil, err
 	}
 	found := map[string]bool{}
 	for _, rule := range review.Status.ResourceRules {
@@ -59,7 +60,7 @@ func rights(t *testing.T, c client.Client, namespace string) []string {
 			found[fmt.Sprintf("%s %s%v", strings.Join(rule.Verbs, ","), resource, rule.ResourceNames)] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(found))
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
 // An agent's rights are counted out: whoever gives it another has to write it down here.
@@ -91,9 +92,14 @@ func TestRights(t *testing.T) {
 		"token where credentials are": {k.client, "cattle-fleet-clusters-system", nil},
 	} {
 		slices.Sort(c.want)
-		if got := rights(t, c.client, c.namespace); !slices.Equal(got, c.want) {
-			t.Errorf("%s may\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
-		}
+		// An API server learns of new rights a moment after they are stored.
+		kubetest.Eventually(t, name+" has its rights", func(ctx context.Context) error {
+			got, err := rights(ctx, c.client, c.namespace)
+			if err != nil || !slices.Equal(got, c.want) {
+				return errors.Join(fmt.Errorf("it may\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n")), err)
+			}
+			return nil
+		})
 	}
 }
 
