@@ -43,7 +43,8 @@ func mergedFiles(text string) map[string]string {
 	files := map[string]string{}
 	for i := range mergedBundles {
 		files[fmt.Sprintf("app%d/one.yaml", i)] = fmt.Sprintf(configMap, text)
-		files[fmt.Sprintf("app%d/fleet.yaml", i)] = "defaultNamespace: one\n"
+		files[fmt.Sprintf("app%d/fleet.yaml", i)] = "defaultNamespace: one\n" +
+			"targetCustomizations:\n- name: kept\n  clusterSelector: {matchLabels: {kept: \"yes\"}}\n  keepResources: true\n"
 	}
 	return files
 }
@@ -171,21 +172,20 @@ func TestMergedDelivery(t *testing.T) {
 	m.reports("old", 1)
 	m.counted(2, corev1.ConditionFalse, m.namespace+"/old")
 
-	before := len(m.patches("new"))
 	m.push("v2")
-	kubetest.Eventually(t, "the change is delivered", func(context.Context) error {
-		for _, deployment := range merge.ExplodeAll(m.objects("new")) {
-			if deployment.Spec.DeploymentID == deployment.Status.AppliedDeploymentID {
-				return fmt.Errorf("%s is as it was", deployment.Name)
-			}
-		}
-		return nil
-	})
+	m.told("new")
+	m.told("old")
+	m.reports("new", merge.Protocol)
+	m.reports("old", 1)
+	m.counted(2, corev1.ConditionFalse, m.namespace+"/old")
+
+	before := len(m.patches("new"))
+	m.label("new", "kept", "yes") // one event, upon which all bundles tell the cluster something else
+	m.told("new")
 	if took := len(m.patches("new")) - before; took >= mergedBundles {
 		t.Errorf("%d writes for %d bundles in one object", took, mergedBundles)
 	}
 	m.reports("new", merge.Protocol)
-	m.reports("old", 1)
 	m.counted(2, corev1.ConditionFalse, m.namespace+"/old")
 
 	m.speaks("old", merge.Protocol) // its agent was upgraded
@@ -208,6 +208,28 @@ func TestMergedDelivery(t *testing.T) {
 	m.delivered("old", 0, mergedBundles)
 	m.counted(2, "", "")
 	h.removeAll([]*fleet.GitRepo{m.object})
+}
+
+// told waits until a cluster is told something else than what it runs of every bundle.
+func (m *merging) told(name string) {
+	m.t.Helper()
+	kubetest.Eventually(m.t, "the change is delivered to "+name, func(context.Context) error {
+		for _, deployment := range merge.ExplodeAll(m.objects(name)) {
+			if deployment.Spec.DeploymentID == deployment.Status.AppliedDeploymentID {
+				return fmt.Errorf("%s is as it was", deployment.Name)
+			}
+		}
+		return nil
+	})
+}
+
+func (m *merging) label(name, key, value string) {
+	m.t.Helper()
+	object := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: name}}
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, key, value)
+	if err := m.client.Patch(m.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		m.t.Fatal(err)
+	}
 }
 
 // patches are the hub's writes of merged objects of a cluster.
