@@ -54,13 +54,15 @@ type world struct {
 	client    rest.Interface
 	toHub     func() *rest.Config // the agent's way to it
 	stop      func()
+
+	volumeGrace time.Duration // of the agents that are started
 }
 
 // newWorld starts an agent, as administrator on both sides: rights are tested elsewhere.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	all := clusters.Get(t)
-	w := &world{t: t, hub: all.Hub, member: all.Members[0]}
+	w := &world{t: t, hub: all.Hub, member: all.Members[0], volumeGrace: volumeGrace}
 	prepared.Do(w.prepare)
 	var err error
 	if w.client, err = hub.NewClient(w.hub.Admin().Config); err != nil {
@@ -109,7 +111,7 @@ func (w *world) start() {
 	// The namespace on the hub tells the agents of this package's tests apart.
 	deployer := helm.NewDeployer(member, helm.Options{AgentNamespace: agentNamespace, AgentScope: w.namespace, Log: log})
 	loop, err := controller.New(ctx, from, member, deployer, controller.Options{
-		AgentNamespace: agentNamespace, Workers: 8, ConfirmAfter: time.Second, CollectEvery: 2 * time.Second, VolumeGrace: volumeGrace, Log: log,
+		AgentNamespace: agentNamespace, Workers: 8, ConfirmAfter: time.Second, CollectEvery: 2 * time.Second, VolumeGrace: w.volumeGrace, Log: log,
 	})
 	if err != nil {
 		w.t.Fatal(err)
