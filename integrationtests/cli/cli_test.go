@@ -93,17 +93,35 @@ type outcome struct {
 	out, errOut string
 }
 
+// output is what a program has printed so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(text)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // run runs the program as the administrator, in the test's namespace.
 func (h *hub) run(t *testing.T, args ...string) outcome {
 	t.Helper()
-	return h.runFor(t, t.Context(), args...)
+	return h.runInto(t.Context(), &output{}, args...)
 }
 
-func (h *hub) runFor(t *testing.T, ctx context.Context, args ...string) outcome {
-	t.Helper()
-	var out, errOut bytes.Buffer
+// runInto is run with an output that can be read meanwhile.
+func (h *hub) runInto(ctx context.Context, out *output, args ...string) outcome {
+	var errOut bytes.Buffer
 	args = append([]string{"--kubeconfig", h.kube.Admin().Kubeconfig, "--namespace", h.namespace}, args...)
-	code := cli.Run(ctx, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}, session.Environment{})
+	code := cli.Run(ctx, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: &errOut}, session.Environment{})
 	return outcome{code, out.String(), errOut.String()}
 }
 

@@ -3,15 +3,17 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
@@ -132,29 +134,28 @@ func TestGetNothing(t *testing.T) {
 func TestGetWatches(t *testing.T) {
 	h := getHub(t)
 	h.fill(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	var out output
 	done := make(chan outcome, 1)
-	go func() { done <- h.runFor(t, ctx, "get", "bundles", "-w", "-o", "name") }()
+	go func() { done <- h.runInto(ctx, &out, "get", "bundles", "-w", "-o", "name") }()
 	bundle := h.bundle(t, "shop-web")
-	// Changes go on until one was surely made while the command watched.
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
-	for i := 0; i < 20; i++ {
-		<-ticker.C
+	step := 0
+	kubetest.Eventually(t, "the first list and a change are printed", func(ctx context.Context) error {
 		before := bundle.DeepCopy()
-		metav1.SetMetaDataLabel(&bundle.ObjectMeta, "step", strings.Repeat("x", i+1))
-		if err := h.Patch(t.Context(), bundle, client.MergeFrom(before)); err != nil {
-			t.Fatal(err)
+		step++
+		metav1.SetMetaDataLabel(&bundle.ObjectMeta, "step", strconv.Itoa(step))
+		if err := h.Patch(ctx, bundle, client.MergeFrom(before)); err != nil {
+			return err
 		}
-	}
+		if n := strings.Count(out.String(), "bundle.fleet.cattle.io/shop-web\n"); n < 2 {
+			return fmt.Errorf("printed %d lines:\n%s", n, out.String())
+		}
+		return nil
+	})
 	cancel()
-	got := <-done
-	if got.code != 130 {
+	if got := <-done; got.code != 130 {
 		t.Errorf("exit code %d after an interruption, want 130: %s", got.code, got.errOut)
-	}
-	if n := strings.Count(got.out, "bundle.fleet.cattle.io/shop-web\n"); n < 2 {
-		t.Errorf("printed %d lines, want the first list and changes:\n%s", n, got.out)
 	}
 }
 
