@@ -26,7 +26,7 @@ import (
 var (
 	// Contents are collected soon and a member that is down is missed soon, so that nobody waits for it.
 	shared = stacktest.Share(stack.Options{
-		ControllerArgs: []string{"--keep-unused-contents=10s"}, AgentArgs: []string{"--heartbeat-interval=4s"},
+		ControllerArgs: []string{"--keep-unused-contents=10s"}, AgentArgs: []string{"--heartbeat-interval=8s"},
 	})
 	git struct {
 		once   sync.Once

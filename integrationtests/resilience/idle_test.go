@@ -3,6 +3,7 @@ package resilience
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,17 +28,34 @@ func TestIdleWritesNothing(t *testing.T) {
 		clusters = append(clusters, member.Cluster)
 	}
 	w.awaitNoLeftContents()
-	pause(t, 5*time.Second) // the last roll-up of the start is on its way
-	before := make([]int, len(clusters))
-	for i, cluster := range clusters {
-		before[i] = len(ours(t, cluster))
-	}
+	before := quiet(t, clusters) // the last roll-up of the start may be on its way
 	pause(t, time.Minute)
 	for i, cluster := range clusters {
 		for _, write := range ours(t, cluster)[before[i]:] {
 			t.Errorf("%s: %s", cluster.Name(), write)
 		}
 	}
+}
+
+// quiet waits until none of our programs has written anything for some seconds, and returns how much they have written.
+func quiet(t *testing.T, clusters []*kube.Cluster) []int {
+	t.Helper()
+	var before []int
+	kubetest.Eventually(t, "nothing is written for five seconds", func(context.Context) error {
+		counts := func() (found []int) {
+			for _, cluster := range clusters {
+				found = append(found, len(ours(t, cluster)))
+			}
+			return found
+		}
+		before = counts()
+		pause(t, 5*time.Second)
+		if now := counts(); !slices.Equal(now, before) {
+			return fmt.Errorf("%v writes became %v", before, now)
+		}
+		return nil
+	})
+	return before
 }
 
 // ours lists the writes of our programs, but for leases.
