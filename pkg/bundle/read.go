@@ -169,6 +169,11 @@ func (r *Reading) report(result *Result) {
 		result.Warnings = append(result.Warnings, e.warnings...)
 		failure := Failure{Dir: e.dir, BundleName: e.name, Err: e.err}
 		switch {
+		case errors.Is(e.err, errEmpty) && len(r.req.Bundles) > 0:
+			listed := path.Join(e.dir, e.options)
+			result.UnmatchedPaths = append(result.UnmatchedPaths, listed)
+			result.Warnings = append(result.Warnings, Warning{File: listed, Message: "the folder has no files to deploy and gives no bundle; nothing is removed while that is so"})
+			continue
 		case errors.Is(e.err, errEmpty):
 			result.Warnings = append(result.Warnings, Warning{File: e.dir, Message: "the folder has no files to deploy and gives no bundle"})
 			continue

@@ -253,6 +253,15 @@ func TestReadUnmatchedPaths(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want no result and a Stalled error", name, result, err)
 		}
 	}
+	// A folder that is listed and has become empty is still wanted.
+	files = repo(map[string]string{"app/a.yaml": "", "web/fleet.yaml": "{}", "db/.keep": "x"})
+	result, err = Read(t.Context(), files, Request{Name: "r", Bundles: []fleet.BundlePath{{Base: "app"}, {Base: "web"}, {Base: "db"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"web", "db"}, result.UnmatchedPaths); diff != "" || result.Complete() || len(result.Bundles) != 1 {
+		t.Errorf("listed folders without files, unmatched (-want +got):\n%s", diff)
+	}
 	for name, files := range map[string]map[string]string{
 		"only fleet.yaml":    {"app/fleet.yaml": "{}"},
 		"everything ignored": {"app/.fleetignore": "*", "app/fleet.yaml": "{}", "app/a.yaml": ""},

@@ -93,7 +93,7 @@ type Result struct {
 	Bundles []Bundle
 	// Failed are the folders that should have been bundles.
 	Failed []Failure
-	// UnmatchedPaths are the entries of Request.Paths that gave no bundle.
+	// UnmatchedPaths are the entries of Request.Paths or Request.Bundles that gave no bundle.
 	UnmatchedPaths []string
 	// Warnings in the order of the folders.
 	Warnings []Warning

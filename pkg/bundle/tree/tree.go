@@ -298,9 +298,29 @@ func (t *Tree) match(dir, part string) ([]string, error) {
 		if err != nil {
 			return nil, fault.New(fault.Stalled, "InvalidPath", "%s is no valid pattern: %v", part, err)
 		}
-		if matched && entry.Name() != ".git" && (entry.IsDir() || entry.Type()&fs.ModeSymlink != 0 && t.IsDir(name)) {
+		if !matched || entry.Name() == ".git" {
+			continue
+		}
+		isDir := entry.IsDir()
+		if entry.Type()&fs.ModeSymlink != 0 {
+			if isDir, err = t.leadsToDir(name); err != nil {
+				return nil, err
+			}
+		}
+		if isDir {
 			out = append(out, name)
 		}
 	}
 	return out, nil
+}
+
+// leadsToDir says that a link leads to a folder. That it cannot be told, as when a submodule cannot be fetched, is an
+// error: whoever takes that for no folder removes what is in it.
+func (t *Tree) leadsToDir(link string) (bool, error) {
+	_, info, err := t.Resolve(link)
+	reason := fault.ReasonOf(err)
+	if errors.Is(err, fs.ErrNotExist) || reason == ReasonLeaves || reason == ReasonBrokenLink {
+		return false, nil
+	}
+	return err == nil && info.IsDir(), err
 }

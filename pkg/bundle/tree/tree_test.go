@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -90,6 +91,33 @@ func TestDirs(t *testing.T) {
 	for _, pattern := range []string{"..", "../*", "a/../../b", "[", "a/[x"} {
 		if _, err := New(files).Dirs(pattern); fault.ClassOf(err) != fault.Stalled {
 			t.Errorf("%s: got %v, want a stalled error", pattern, err)
+		}
+	}
+}
+
+// away is a file system of which a part, such as a submodule, cannot be read.
+type away struct {
+	fstest.MapFS
+	part string
+}
+
+func (a away) Lstat(name string) (fs.FileInfo, error) {
+	if strings.HasPrefix(name, a.part) {
+		return nil, &fs.PathError{Op: "lstat", Path: name, Err: errors.New("no answer")}
+	}
+	return a.MapFS.Lstat(name)
+}
+
+// A link that leads to where nothing can be read at the moment may be a folder: a pattern that skipped it would let
+// the bundles in it count as gone.
+func TestDirsThatCannotBeToldAreErrors(t *testing.T) {
+	files := away{fstest.MapFS{
+		"a/x.yaml": text("x"), "b": link("sub/app"), "c": link("gone"), "d": link("../out"), "e": link("e"), "f": link("a"),
+	}, "sub"}
+	for pattern, want := range map[string][]string{"*": nil, "?": nil, "b": nil, "[ac-f]": {"a", "f"}} {
+		got, err := New(files).Dirs(pattern)
+		if (err != nil) != (want == nil) || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", pattern, got, err, want)
 		}
 	}
 }
