@@ -28,6 +28,13 @@ type Memory struct {
 	warnings []error
 	resolver *resolver
 	clusters map[types.NamespacedName]*evaluation
+	// past are the clusters of the spec before, while a plan looks at those of the present one.
+	past map[types.NamespacedName]*evaluation
+	// lost are the labels by which the bundle last reached clusters that it does not reach any more, as long as they
+	// have deployments of it.
+	lost map[types.NamespacedName]map[string]string
+	// held are the deployments whose deletion waits for a person.
+	held map[types.NamespacedName]bool
 }
 
 // remembered is what everything in a Memory depends on.
@@ -74,7 +81,7 @@ func (m *Memory) open(s Snapshot) error {
 	groups, warnings := match.Groups(s.Groups)
 	m.of, m.rules, m.matcher, m.groups, m.warnings = of, s.Rules, matcher, groups, warnings
 	m.resolver = &resolver{bundle: s.Bundle, manifestID: s.ManifestID, rules: s.Rules, resolved: map[string]*resolved{}}
-	m.clusters = make(map[types.NamespacedName]*evaluation, len(s.Clusters))
+	m.past, m.clusters = m.clusters, make(map[types.NamespacedName]*evaluation, len(s.Clusters))
 	return nil
 }
 
@@ -122,24 +129,86 @@ func (m *Memory) evaluate(cluster *ClusterInfo) *evaluation {
 		return known
 	}
 	m.Evaluated++
+	before := known
+	if before == nil {
+		before = m.past[key]
+	}
 	known = &evaluation{labels: cluster.Labels, annotations: cluster.Annotations, values: cluster.TemplateValues}
 	m.clusters[key] = known
 	in := match.GroupsOf(cluster.matchable(), m.groups)
 	if known.match = m.matcher.Match(cluster.matchable(), in); known.match.Deploy {
 		known.partitions = m.matcher.Partitions(cluster.matchable(), in)
 		known.wanted = m.resolver.resolve(cluster, known.match)
+		delete(m.lost, key)
+	} else {
+		m.lose(key, before)
 	}
 	return known
 }
 
-// prune forgets clusters that are not there any more.
-func (m *Memory) prune(clusters []ClusterInfo) {
-	if len(m.clusters) == len(clusters) {
+// lose notes how the bundle reached a cluster until now, if it did.
+func (m *Memory) lose(key types.NamespacedName, before *evaluation) {
+	if before == nil || before.wanted == nil {
 		return
 	}
-	there := make(map[types.NamespacedName]bool, len(clusters))
-	for i := range clusters {
-		there[types.NamespacedName{Namespace: clusters[i].Namespace, Name: clusters[i].Name}] = true
+	if m.lost == nil {
+		m.lost = map[types.NamespacedName]map[string]string{}
 	}
-	maps.DeleteFunc(m.clusters, func(key types.NamespacedName, _ *evaluation) bool { return !there[key] })
+	m.lost[key] = before.labels
+}
+
+// prune forgets clusters that are not there any more, and the spec before.
+func (m *Memory) prune(s Snapshot) {
+	if len(m.clusters) != len(s.Clusters) || len(m.past) > 0 {
+		there := make(map[types.NamespacedName]bool, len(s.Clusters))
+		for i := range s.Clusters {
+			there[types.NamespacedName{Namespace: s.Clusters[i].Namespace, Name: s.Clusters[i].Name}] = true
+		}
+		for _, clusters := range []map[types.NamespacedName]*evaluation{m.clusters, m.past} {
+			for key, known := range clusters {
+				if !there[key] {
+					m.lose(key, known)
+					delete(clusters, key)
+				}
+			}
+		}
+		m.past = nil
+	}
+	if len(m.lost) == 0 {
+		return
+	}
+	deployed := make(map[types.NamespacedName]bool, len(s.Current))
+	for _, deployment := range s.Current {
+		deployed[clusterKey(deployment)] = true
+	}
+	maps.DeleteFunc(m.lost, func(key types.NamespacedName, _ map[string]string) bool { return !deployed[key] })
+}
+
+// hold notes whose deletion waits.
+func (m *Memory) hold(deletions []Deployment) {
+	m.held = make(map[types.NamespacedName]bool, len(deletions))
+	for _, deployment := range deletions {
+		m.held[deploymentKey(deployment)] = true
+	}
+}
+
+// deploymentKey tells a bundle's deployments apart, also one that was made anew.
+func deploymentKey(deployment Deployment) types.NamespacedName {
+	return types.NamespacedName{Namespace: deployment.Object.Namespace, Name: string(deployment.Object.UID)}
+}
+
+// wouldReach says that the bundle, as it is now, would still reach a lost cluster if that had the labels by which it was
+// reached last. Of what was never seen to be reached, as after a restart, that cannot be said.
+func (m *Memory) wouldReach(deployment *fleet.BundleDeployment) bool {
+	key := clusterKey(deployment)
+	labels, known := m.lost[key]
+	if !known {
+		return false
+	}
+	cluster := match.Cluster{Namespace: key.Namespace, Name: key.Name, Labels: labels}
+	return m.matcher.Match(cluster, match.GroupsOf(cluster, m.groups)).Deploy
+}
+
+func clusterKey(deployment *fleet.BundleDeployment) types.NamespacedName {
+	return types.NamespacedName{Namespace: deployment.Labels[fleet.ClusterNamespaceLabel], Name: deployment.Labels[fleet.ClusterLabel]}
 }

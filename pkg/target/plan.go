@@ -51,7 +51,7 @@ type Plan struct {
 	// More says that the next plan creates more deployments: plan again when this one is carried out.
 	More bool
 
-	// Guard is set when deletions were left out, because there are many and no person asked for them.
+	// Guard is set when deletions were left out of Delete, because there are many and no person asked for them.
 	Guard *Guard
 
 	// Awaited are bundles of Snapshot.First that clusters wait for: the plan sends them nothing new. Unsettled says that one of
@@ -80,6 +80,9 @@ func NewPlan(s Snapshot) (Plan, error) {
 		plan := Plan{}
 		plan.remove(s.Current)
 		return plan, nil
+	}
+	if s.Memory == nil {
+		s.Memory = &Memory{}
 	}
 	targets, warnings, err := Targets(s)
 	if err != nil {

@@ -53,7 +53,8 @@ type Snapshot struct {
 	Now time.Time
 
 	// PersonsEdit says that a person changed which clusters the bundle is to reach: its targets are not those that
-	// its status speaks of. Then deletions need no confirmation.
+	// its status speaks of. Then deletions need no confirmation, but for those of clusters whose labels have changed
+	// as well, such that the bundle would still reach them by those they had.
 	PersonsEdit bool
 	// ConfirmedDeletes is the token of a Guard that a person confirmed, or empty.
 	ConfirmedDeletes string

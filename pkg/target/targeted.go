@@ -67,7 +67,7 @@ func Targets(s Snapshot) ([]Targeted, []error, error) {
 			})
 		}
 	}
-	memory.prune(s.Clusters)
+	memory.prune(s)
 	return targets, memory.warnings, nil
 }
 

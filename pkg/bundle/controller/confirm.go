@@ -28,7 +28,7 @@ const doubted = 10
 func (r *Reconciler) confirmed(ctx context.Context, bundle *fleet.Bundle, snapshot target.Snapshot, plan target.Plan) (target.Plan, error) {
 	candidates := plan.Delete
 	if plan.Guard != nil {
-		candidates = plan.Guard.Held[:min(doubted, len(plan.Guard.Held))]
+		candidates = slices.Concat(candidates, plan.Guard.Held[:min(doubted, len(plan.Guard.Held))])
 	}
 	if len(candidates) == 0 {
 		return plan, nil
@@ -46,7 +46,7 @@ func (r *Reconciler) confirmed(ctx context.Context, bundle *fleet.Bundle, snapsh
 	}
 	leave := again.Delete
 	if again.Guard != nil {
-		leave = again.Guard.Held
+		leave = slices.Concat(leave, again.Guard.Held)
 	}
 	for i := range candidates {
 		if !slices.ContainsFunc(leave, func(d target.Deployment) bool { return d.Object.UID == candidates[i].Object.UID }) {
@@ -57,7 +57,7 @@ func (r *Reconciler) confirmed(ctx context.Context, bundle *fleet.Bundle, snapsh
 				"nothing is written: the cache lacks what lets the bundle reach Cluster %s, which is there; it is being listed anew", candidates[i].Cluster)
 		}
 	}
-	if plan.Guard == nil && again.Guard != nil {
+	if len(plan.Delete) > 0 && again.Guard != nil {
 		plan.Delete, plan.Guard = nil, again.Guard // nothing that could be asked for by name speaks for or against it
 	}
 	return plan, nil

@@ -39,7 +39,8 @@ func observe(bundle *fleet.Bundle, pass outcome, rollup status.Rollup, now time.
 		input.Merged = mergedOf(bundle, pass)
 	}
 	next := status.Bundle(input, now)
-	if pass.planned && pass.observed() && (pass.plan.Guard == nil || next.ObservedTargets == "") {
+	if pass.planned && pass.observed() && (pass.plan.Guard == nil || pass.plan.Guard.Why == "" || next.ObservedTargets == "") {
+		// What an edit explains is carried out, and the rest goes on waiting without it.
 		next.ObservedTargets = target.Reach(&bundle.Spec)
 	}
 	switch {

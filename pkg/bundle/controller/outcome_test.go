@@ -105,6 +105,7 @@ func TestRetargeted(t *testing.T) {
 	everywhere := []fleet.BundleTarget{{ClusterTarget: fleet.ClusterTarget{ClusterSelector: &metav1.LabelSelector{}}}}
 	one := []fleet.BundleTarget{{ClusterTarget: fleet.ClusterTarget{ClusterName: "c"}}}
 	guard := target.Plan{Guard: &target.Guard{Deletes: 8, Of: 9, Token: "abc"}}
+	doubt := target.Plan{Guard: &target.Guard{Deletes: 8, Of: 9, Token: "abc", Why: "none is listed"}}
 	for name, test := range map[string]struct {
 		edit        func(*fleet.Bundle)
 		pass        outcome
@@ -116,7 +117,8 @@ func TestRetargeted(t *testing.T) {
 		"other targets":                       {func(b *fleet.Bundle) { b.Spec.Targets = one }, outcome{planned: true}, true, false},
 		"other targets, not carried out":      {func(b *fleet.Bundle) { b.Spec.Targets = one }, outcome{planned: true, err: errPlain}, true, true},
 		"other targets, cannot be planned":    {func(b *fleet.Bundle) { b.Spec.Targets = one }, outcome{err: errStalled}, true, true},
-		"other targets, and it is in doubt":   {func(b *fleet.Bundle) { b.Spec.Targets = one }, outcome{planned: true, plan: guard}, true, true},
+		"other targets, and it is in doubt":   {func(b *fleet.Bundle) { b.Spec.Targets = one }, outcome{planned: true, plan: doubt}, true, true},
+		"other targets, others' deletes wait": {func(b *fleet.Bundle) { b.Spec.Targets = one }, outcome{planned: true, plan: guard}, true, false},
 		"another hub's status":                {func(b *fleet.Bundle) { b.Status.ObservedTargets = "" }, outcome{planned: true}, true, false},
 		"another hub's status, deletes waits": {func(b *fleet.Bundle) { b.Status.ObservedTargets = "" }, outcome{planned: true, plan: guard}, true, false},
 	} {
