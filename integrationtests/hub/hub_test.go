@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,12 +117,7 @@ func (r *running) run(ctx context.Context, cluster *kube.Cluster) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	r.metrics = listener.Addr().String()
-	if err := listener.Close(); err != nil {
+	if r.metrics, err = stack.FreeAddress(); err != nil {
 		return err
 	}
 	r.parent = process.NewParent()

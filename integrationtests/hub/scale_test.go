@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ const (
 	manyGitRepos = 50
 	slice        = 1
 	manyInterval = 3 * time.Second
+	// quietTime is longer than any status is held back.
+	quietTime = 2 * time.Second
 )
 
 // Many GitRepos of one repository and branch: one listing of references in an interval, one fetch for a
@@ -61,7 +64,7 @@ func TestManyGitReposOfOneRepository(t *testing.T) {
 		h.create(object)
 	}
 	h.waitSettled(repos, first, bundles)
-	before := h.stored(namespace)
+	before := h.still(namespace)
 
 	counts := countRequests(server, func() {
 		second := h.commit(repo, map[string]string{folder(0) + "/one.yaml": fmt.Sprintf(configMap, "second")})
@@ -73,7 +76,7 @@ func TestManyGitReposOfOneRepository(t *testing.T) {
 	if counts.listings > counts.intervals {
 		t.Errorf("%d listings in %d intervals", counts.listings, counts.intervals)
 	}
-	after := h.stored(namespace)
+	after := h.still(namespace)
 	touched := map[string]bool{"many-00-apps-000": true, "many-01-apps-000": true}
 	for key, was := range before {
 		name := key[strings.LastIndex(key, "/")+1:]
@@ -154,6 +157,22 @@ func (h *hub) stored(namespace string) map[string]version {
 		found["deployment/"+d.Namespace+"/"+d.Labels[fleet.BundleLabel]] = version{d.Spec.DeploymentID, d.ResourceVersion}
 	}
 	return found
+}
+
+// still waits until nothing of what is stored changes any more, since statuses follow what they tell of, and returns it.
+func (h *hub) still(namespace string) map[string]version {
+	h.t.Helper()
+	last, since := h.stored(namespace), time.Now()
+	kubetest.Eventually(h.t, "statuses change no more", func(context.Context) error {
+		if now := h.stored(namespace); !maps.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+		if quiet := time.Since(since); quiet < quietTime {
+			return fmt.Errorf("they have not for %s", quiet)
+		}
+		return nil
+	})
+	return last
 }
 
 // requests are what the git server was asked, and how many intervals began meanwhile.

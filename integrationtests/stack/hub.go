@@ -88,7 +88,7 @@ func (s *Stack) Announce(ctx context.Context, cloneURL, branch, commit string) e
 }
 
 func (s *Stack) startController(ctx context.Context) error {
-	webhook, err := freeAddress()
+	webhook, err := FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -110,11 +110,11 @@ func (s *Stack) startProgram(ctx context.Context, cluster *kube.Cluster, path, a
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := freeAddress()
+	metrics, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	health, err := freeAddress()
+	health, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}

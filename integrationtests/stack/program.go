@@ -140,8 +140,8 @@ const (
 	lastPort  = 32000
 )
 
-// freeAddress returns a host:port on 127.0.0.1 where nobody listens.
-func freeAddress() (string, error) {
+// FreeAddress returns a host:port on 127.0.0.1 where nobody listens, and which no client is given before a program does.
+func FreeAddress() (string, error) {
 	for range 100 {
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(lastPort-firstPort)))
 		listener, err := net.Listen("tcp", address)
