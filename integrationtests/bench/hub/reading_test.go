@@ -174,7 +174,10 @@ func sumBy(family *dto.MetricFamily, label string) map[string]float64 {
 	return sums
 }
 
-// byResource sums writes that were carried out, as "bundles/status".
+// unknownOutcome marks writes that the API server gave up on.
+const unknownOutcome = " (given up)"
+
+// byResource sums writes, as "patch bundles/status"; those that were not carried out, or perhaps not, by themselves.
 func byResource(requests writes.Requests) map[string]int {
 	sums := map[string]int{}
 	for request, count := range requests.Only(writes.Stored) {
@@ -182,7 +185,10 @@ func byResource(requests writes.Requests) map[string]int {
 		if request.Subresource != "" {
 			name += "/" + request.Subresource
 		}
-		if !writes.CarriedOut(request) {
+		switch {
+		case writes.OutcomeUnknown(request):
+			name += unknownOutcome
+		case writes.Refused(request):
 			name += fmt.Sprintf(" (refused, %d)", request.Code)
 		}
 		sums[name] += count
