@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -137,7 +138,7 @@ func TestPodsPlayWhatTheirLabelAsksFor(t *testing.T) {
 	createDeployment(t, cluster, namespace, deployment("hang", map[string]string{simulate: "hang"}))
 	createDeployment(t, cluster, namespace, deployment("crash", map[string]string{simulate: "crash"}))
 
-	var hanging corev1.Pod
+	var hanging string
 	kubetest.Eventually(t, "one pod hangs and one crashes", func(ctx context.Context) error {
 		list, err := pods.List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -147,7 +148,7 @@ func TestPodsPlayWhatTheirLabelAsksFor(t *testing.T) {
 		for _, pod := range list.Items {
 			switch {
 			case pod.Labels["app"] == "hang" && pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending:
-				hanging, states["hang"] = pod, true
+				hanging, states["hang"] = pod.Name, true
 			case pod.Labels["app"] == "crash" && crashLoops(pod):
 				states["crash"] = true
 			}
@@ -157,8 +158,8 @@ func TestPodsPlayWhatTheirLabelAsksFor(t *testing.T) {
 		}
 		return nil
 	})
-	delete(hanging.Labels, simulate)
-	if _, err := pods.Update(t.Context(), &hanging, metav1.UpdateOptions{}); err != nil {
+	unlabel := []byte(`{"metadata":{"labels":{"` + simulate + `":null}}}`)
+	if _, err := pods.Patch(t.Context(), hanging, types.MergePatchType, unlabel, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	waitAvailable(t, cluster, namespace, "hang")
