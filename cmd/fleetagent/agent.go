@@ -19,11 +19,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
-	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/controller"
+	"github.com/fairlead-dev/fairlead/pkg/agent/heartbeat"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
+	"github.com/fairlead-dev/fairlead/pkg/agent/identity"
 	"github.com/fairlead-dev/fairlead/pkg/agent/join"
+	"github.com/fairlead-dev/fairlead/pkg/agent/synced"
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/version"
@@ -120,7 +122,7 @@ func (a *agent) work(ctx context.Context) error {
 }
 
 // register tries until the agent has an identity. What a person has to mend is tried more rarely.
-func (a *agent) register(ctx context.Context) (*join.Credential, error) {
+func (a *agent) register(ctx context.Context) (*identity.Credential, error) {
 	joiner := a.joiner()
 	a.unregistered.Store(true)
 	defer a.unregistered.Store(false)
@@ -160,8 +162,8 @@ func (a *agent) joiner() *join.Joiner {
 }
 
 // serveCluster runs everything that needs the hub until the context ends or one part fails.
-func (a *agent) serveCluster(ctx context.Context, credential join.Credential) error {
-	connection, err := join.Connect(credential, userAgent())
+func (a *agent) serveCluster(ctx context.Context, credential identity.Credential) error {
+	connection, err := identity.Connect(credential, userAgent())
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func (a *agent) serveCluster(ctx context.Context, credential join.Credential) er
 	if err != nil {
 		return fmt.Errorf("connect to the hub: %w", err)
 	}
-	member, err := access.NewMember(a.config, a.settings.namespace, apply.NewMemory())
+	member, err := access.NewMember(a.config, a.settings.namespace, synced.New())
 	if err != nil {
 		return err
 	}
@@ -192,17 +194,17 @@ func (a *agent) serveCluster(ctx context.Context, credential join.Credential) er
 	if err != nil {
 		return err
 	}
-	heartbeat := &join.Heartbeat{
+	beat := &heartbeat.Sender{
 		Hub: hubClients, Namespace: credential.DeploymentNamespace, Holder: a.settings.holder,
 		Interval: a.heartbeatInterval(), AgentVersion: version.Version, AgentNamespace: a.settings.namespace,
 		KubernetesVersion: a.kubernetesVersion, Clock: clock.RealClock{}, Log: a.log.WithName("heartbeat"),
 	}
 	renewer := join.NewRenewer(a.joiner(), connection, credential, clock.RealClock{})
-	heartbeat.Refused = renewer.Refused
+	beat.Refused = renewer.Refused
 	group.Go(func() error { return loop.Run(ctx) })
 	group.Go(func() error { return renewer.Run(ctx) })
 	group.Go(func() error {
-		heartbeat.Run(ctx)
+		beat.Run(ctx)
 		return nil
 	})
 	return group.Wait()

@@ -44,6 +44,16 @@ func ReportOf(annotations map[string]string) Report {
 	}
 }
 
+// Annotations returns the annotations of a lease that tell the report.
+func (r Report) Annotations() map[string]string {
+	return map[string]string{
+		agentVersionAnnotation:      r.Versions.Agent,
+		kubernetesVersionAnnotation: r.Versions.Kubernetes,
+		protocolVersionAnnotation:   strconv.Itoa(r.Versions.Protocol),
+		agentNamespaceAnnotation:    r.AgentNamespace,
+	}
+}
+
 // Snapshot is everything a cluster's status depends on.
 type Snapshot struct {
 	// Cluster as it is stored.

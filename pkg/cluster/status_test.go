@@ -139,6 +139,10 @@ func TestReportOf(t *testing.T) {
 	if got != want {
 		t.Errorf("got %+v", got)
 	}
+	want.Versions.Kubernetes = "v1.37"
+	if got := ReportOf(want.Annotations()); got != want {
+		t.Errorf("read back as %+v", got)
+	}
 	if got := ReportOf(map[string]string{"fleet.cattle.io/protocol-version": "x"}); got != (Report{}) {
 		t.Errorf("got %+v", got)
 	}

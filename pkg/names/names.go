@@ -146,6 +146,9 @@ func ObjectSetHash(setID string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// DefaultAgentID is the last part of the user name of a cluster's only agent; several need ids of their own.
+const DefaultAgentID = "fleet-agent"
+
 // AgentUser and AgentGroup name the identity in an agent's client certificate: the user of one agent,
 // and the group of all agents of a cluster namespace on the hub.
 func AgentUser(clusterNamespace, agentID string) string {

@@ -22,7 +22,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
-	"github.com/fairlead-dev/fairlead/pkg/agent/join"
+	"github.com/fairlead-dev/fairlead/pkg/agent/identity"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 )
@@ -93,7 +93,7 @@ func (p *Pair) giveIdentity(t testing.TB) {
 		t.Fatal(err)
 	}
 	_, err = clients.Secrets(AgentNamespace).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: join.CredentialSecret},
+		ObjectMeta: metav1.ObjectMeta{Name: identity.Secret},
 		Data:       map[string][]byte{"kubeconfig": kubeconfig, "deploymentNamespace": []byte(p.Namespace)},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -101,7 +101,7 @@ func (p *Pair) giveIdentity(t testing.TB) {
 	}
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context()) // which has ended
-		if err := clients.Secrets(AgentNamespace).Delete(ctx, join.CredentialSecret, metav1.DeleteOptions{}); err != nil {
+		if err := clients.Secrets(AgentNamespace).Delete(ctx, identity.Secret, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})

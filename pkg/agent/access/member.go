@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
+	"github.com/fairlead-dev/fairlead/pkg/agent/synced"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -31,7 +32,7 @@ type Member struct {
 	dynamic   dynamic.Interface // as the agent
 	namespace string
 	mapper    meta.RESTMapper
-	memory    *apply.Memory
+	memory    *synced.Memory
 
 	mu           sync.Mutex
 	accounts     map[string]account
@@ -63,7 +64,7 @@ type Identity struct {
 }
 
 // NewMember returns a connection; namespace is the agent's own, in which service accounts are looked up.
-func NewMember(config *rest.Config, namespace string, memory *apply.Memory) (*Member, error) {
+func NewMember(config *rest.Config, namespace string, memory *synced.Memory) (*Member, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the member: %w", err)
@@ -86,7 +87,7 @@ func NewMember(config *rest.Config, namespace string, memory *apply.Memory) (*Me
 func (m *Member) Mapper() meta.RESTMapper { return m.mapper }
 
 // Memory returns what all identities remember of objects.
-func (m *Member) Memory() *apply.Memory { return m.memory }
+func (m *Member) Memory() *synced.Memory { return m.memory }
 
 // Config returns the agent's own way to the member.
 func (m *Member) Config() *rest.Config { return rest.CopyConfig(m.config) }

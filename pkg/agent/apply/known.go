@@ -8,7 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/concede"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 )
 
 // Knowledge returns what is known of a desired object's live one without asking the API server, nil when that
@@ -48,7 +50,7 @@ func (w *Writer) applyKnown(ctx context.Context, resource dynamic.ResourceInterf
 	case options.Previous != nil || options.Claim.Recorded[manifest.KeyOf(desired)]:
 		return Result{}, false // it should be there, so that something has happened to it
 	}
-	adapted, err := w.scaled(ctx, how.desired, known)
+	adapted, err := concede.Replicas(ctx, w.agent, how.desired, known)
 	if err != nil {
 		return Result{}, false
 	}
@@ -72,7 +74,7 @@ func at(object *unstructured.Unstructured, version string) *unstructured.Unstruc
 }
 
 // removeKnown deletes an object that is known to be the claim's. When done is false it has to be looked at.
-func removeKnown(ctx context.Context, resource dynamic.ResourceInterface, known *unstructured.Unstructured, claim Claim, policy metav1.DeletionPropagation) (done bool) {
+func removeKnown(ctx context.Context, resource dynamic.ResourceInterface, known *unstructured.Unstructured, claim ownership.Claim, policy metav1.DeletionPropagation) (done bool) {
 	if known == nil || known.GetDeletionTimestamp() != nil || !claim.Owns(known) {
 		return false
 	}

@@ -14,7 +14,7 @@ import (
 // merge writes an object that cannot be applied: it is created, or gets the patch that leads from what
 // was applied before to what is desired and leaves the rest of the live object alone. Lists are
 // replaced whole, which is what makes duplicate keys pass.
-func (w *Writer) merge(ctx context.Context, resource dynamic.ResourceInterface, desired, live, previous *unstructured.Unstructured, cause error) (Result, error) {
+func merge(ctx context.Context, resource dynamic.ResourceInterface, desired, live, previous *unstructured.Unstructured, cause error) (Result, error) {
 	result := Result{Merged: true, Note: "merged instead of applied: " + cause.Error()}
 	var err error
 	if live == nil {

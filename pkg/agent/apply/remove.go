@@ -3,27 +3,22 @@ package apply
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/await"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
-	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 )
 
 // Delete removes an object if it carries the claim's mark, or, for a hook, no other owner's. It returns
 // whether it was there to be removed. A kind that is gone has no objects; one that is only looked at stays.
-func (w *Writer) Delete(ctx context.Context, object *unstructured.Unstructured, claim Claim, known Knowledge, policy metav1.DeletionPropagation) (bool, error) {
+func (w *Writer) Delete(ctx context.Context, object *unstructured.Unstructured, claim ownership.Claim, known Knowledge, policy metav1.DeletionPropagation) (bool, error) {
 	if manifest.IsReadOnly(object) {
 		return false, nil
 	}
@@ -81,14 +76,7 @@ func (w *Writer) WaitGone(ctx context.Context, object *unstructured.Unstructured
 	if err != nil {
 		return err
 	}
-	return w.waitGone(ctx, resource, object, timeout)
-}
-
-func (w *Writer) waitGone(ctx context.Context, resource dynamic.ResourceInterface, object *unstructured.Unstructured, timeout time.Duration) error {
-	uid := object.GetUID()
-	return wait(ctx, resource, object, timeout, "is gone", func(live *unstructured.Unstructured) (bool, error) {
-		return live == nil || uid != "" && live.GetUID() != uid, nil
-	})
+	return await.Gone(ctx, resource, object, timeout)
 }
 
 // WaitFor returns when the condition holds for the live object, which is nil while there is none.
@@ -98,47 +86,5 @@ func (w *Writer) WaitFor(ctx context.Context, object *unstructured.Unstructured,
 	if err != nil {
 		return err
 	}
-	return wait(ctx, resource, object, timeout, what, condition)
-}
-
-func wait(ctx context.Context, resource dynamic.ResourceInterface, object *unstructured.Unstructured, timeout time.Duration, what string, condition func(*unstructured.Unstructured) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	byName := fields.OneTermEqualSelector("metadata.name", object.GetName()).String()
-	var denied atomic.Pointer[error]
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = byName
-			list, err := resource.List(ctx, options)
-			if apierrors.IsForbidden(err) {
-				denied.Store(&err)
-				cancel() // asking again changes nothing
-			}
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = byName
-			return resource.Watch(ctx, options)
-		},
-	}
-	listed := func(store cache.Store) (bool, error) {
-		if len(store.List()) > 0 {
-			return false, nil // the watch tells of it
-		}
-		return condition(nil)
-	}
-	_, err := watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, listed, func(event watch.Event) (bool, error) {
-		if event.Type == watch.Deleted {
-			return condition(nil)
-		}
-		live, _ := event.Object.(*unstructured.Unstructured)
-		return condition(live)
-	})
-	if refusal := denied.Load(); refusal != nil {
-		return fault.Wrap(fault.Stalled, string(metav1.StatusReasonForbidden), fmt.Errorf("wait until %s %s: %w", manifest.KeyOf(object), what, *refusal))
-	}
-	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("gave up after %s waiting until %s %s: %w", timeout, manifest.KeyOf(object), what, err)
-	}
-	return err
+	return await.Until(ctx, resource, object, timeout, what, condition)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/await"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
@@ -36,7 +37,7 @@ var precious = []schema.GroupKind{manifest.CustomResourceDefinition, manifest.Na
 var forbidsChange = regexp.MustCompile(`immutable|may not (be )?chang|cannot (be )?chang|may not be (unset|updated)|updates? .*forbidden`)
 
 // replace deletes and creates an object that cannot be changed in place. What could not be created stays.
-func (w *Writer) replace(ctx context.Context, resource dynamic.ResourceInterface, how plan, live *unstructured.Unstructured, refusal error) (Result, error) {
+func replace(ctx context.Context, resource dynamic.ResourceInterface, how plan, live *unstructured.Unstructured, refusal error) (Result, error) {
 	if slices.Contains(precious, live.GroupVersionKind().GroupKind()) {
 		return Result{}, fault.New(fault.Stalled, ReasonNotReplaced, "it is not replaced by force, which would delete what it holds: %w", refusal)
 	}
@@ -46,7 +47,7 @@ func (w *Writer) replace(ctx context.Context, resource dynamic.ResourceInterface
 	if err := remove(ctx, resource, live, metav1.DeletePropagationBackground); err != nil {
 		return Result{}, err
 	}
-	if live, err := w.cleared(ctx, resource, live); err != nil || live != nil {
+	if live, err := cleared(ctx, resource, live); err != nil || live != nil {
 		return Result{}, errors.Join(err, refusalOf(live))
 	}
 	created, err := serverSideApply(ctx, resource, how.desired, how.forces(), false)
@@ -80,8 +81,8 @@ func mayCreate(ctx context.Context, resource dynamic.ResourceInterface, desired 
 
 // cleared returns what has the name of an object that is being deleted, nil for nothing, when that object is gone.
 // One that stays for longer is an error that names the finalizers it waits for.
-func (w *Writer) cleared(ctx context.Context, resource dynamic.ResourceInterface, leaving *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	waited := w.waitGone(ctx, resource, leaving, goneTimeout)
+func cleared(ctx context.Context, resource dynamic.ResourceInterface, leaving *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	waited := await.Gone(ctx, resource, leaving, goneTimeout)
 	if waited != nil && ctx.Err() != nil {
 		return nil, waited
 	}

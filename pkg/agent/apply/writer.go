@@ -3,9 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,14 +15,19 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/csaupgrade"
 
-	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
+	"github.com/fairlead-dev/fairlead/pkg/agent/concede"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
+	"github.com/fairlead-dev/fairlead/pkg/agent/synced"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 // FieldManager owns every field a bundle sets.
 const FieldManager = "fleet-agent"
+
+// ReasonFieldsOwnedByOther means that another field manager has fields that may not be taken from it.
+const ReasonFieldsOwnedByOther = "FieldsOwnedByOther"
 
 // legacyManagers have written by update what a bundle now applies.
 var legacyManagers = sets.New("kubectl-client-side-apply", "kubectl-create", "helm", "fleetagent", FieldManager)
@@ -54,17 +57,17 @@ type Result struct {
 type Writer struct {
 	client, agent dynamic.Interface
 	mapper        meta.RESTMapper
-	memory        *Memory
+	memory        *synced.Memory
 }
 
 // NewWriter returns a writer; the client decides as whom it writes. As the agent it looks for autoscalers only.
-func NewWriter(client, agent dynamic.Interface, mapper meta.RESTMapper, memory *Memory) *Writer {
+func NewWriter(client, agent dynamic.Interface, mapper meta.RESTMapper, memory *synced.Memory) *Writer {
 	return &Writer{client: client, agent: agent, mapper: mapper, memory: memory}
 }
 
 // Options of one write.
 type Options struct {
-	Claim Claim
+	Claim ownership.Claim
 	// Mapping of the object's kind; nil asks the mapper.
 	Mapping *meta.RESTMapping
 	// Force replaces an object that cannot be changed in place.
@@ -161,11 +164,11 @@ func (w *Writer) create(ctx context.Context, resource dynamic.ResourceInterface,
 
 // adapted returns what is desired with the fields of the live object that the member or an autoscaler has.
 func (w *Writer) adapted(ctx context.Context, how plan, live *unstructured.Unstructured, options Options) (*unstructured.Unstructured, error) {
-	desired, err := how.conceding(live, options.Previous, options.Restore)
+	desired, err := concede.Fields(how.IgnoreFields, how.desired, live, options.Previous, options.Restore)
 	if err != nil {
 		return nil, err
 	}
-	return w.scaled(ctx, desired, live)
+	return concede.Replicas(ctx, w.agent, desired, live)
 }
 
 // unchanged says whether there is nothing to write: the object is as it was when it was in sync. A correction
@@ -201,7 +204,7 @@ func (w *Writer) free(ctx context.Context, resource dynamic.ResourceInterface, d
 	if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
 		return live, err
 	}
-	return w.cleared(ctx, resource, live)
+	return cleared(ctx, resource, live)
 }
 
 // send applies, and falls back to what the API server accepts.
@@ -212,11 +215,11 @@ func (w *Writer) send(ctx context.Context, resource dynamic.ResourceInterface, h
 	case err == nil:
 		return Result{Object: applied, Action: actionOf(live, applied)}, nil
 	case cannotApply(err):
-		return w.merge(ctx, resource, desired, live, sent(options.Previous), err)
+		return merge(ctx, resource, desired, live, sent(options.Previous), err)
 	case !how.forces() && apierrors.IsConflict(err):
 		return Result{}, fault.Wrap(fault.Stalled, ReasonFieldsOwnedByOther, err)
 	case options.Force && live != nil && apierrors.IsInvalid(err):
-		return w.replace(ctx, resource, how, live, err)
+		return replace(ctx, resource, how, live, err)
 	}
 	return Result{}, err
 }
@@ -274,82 +277,6 @@ func get(ctx context.Context, resource dynamic.ResourceInterface, name string) (
 	return live, err
 }
 
-// Compare returns the verdict on a live object: at once when it looks as it did when it was last in
-// sync, else by a dry run.
-func (w *Writer) Compare(ctx context.Context, claim Claim, desired, live *unstructured.Unstructured, rules diff.Rules) diff.Verdict {
-	if strategy := manifest.StrategyOf(desired); strategy == fleet.ApplyReadOnly || strategy == fleet.ApplyCreateOnly {
-		return diff.Verdict{State: diff.InSync} // that it is there is all that is wanted
-	}
-	if claim.Owns(live) && w.memory.Excepted(claim.SetHash, desired, live, rules.ID()) {
-		return diff.Verdict{State: diff.InSync}
-	}
-	if err := claim.Check(live); err != nil {
-		return diff.Verdict{State: diff.Foreign, Reason: Owner(live)}
-	}
-	restored, err := w.restored(ctx, desired, live)
-	if apierrors.IsInvalid(err) {
-		// A part that differs cannot be changed in place.
-		if verdict := diff.Compare(live, overlaid(live, desired), rules); verdict.State == diff.Modified {
-			return verdict
-		}
-	}
-	if err != nil {
-		return diff.Verdict{State: diff.Unknown, Reason: fmt.Sprintf("compare %s: %v", manifest.KeyOf(desired), err)}
-	}
-	verdict := diff.Compare(live, restored, rules)
-	if verdict.State == diff.InSync && restored.GetResourceVersion() == live.GetResourceVersion() {
-		w.memory.Remember(claim.SetHash, desired, live, false)
-		if diff.Compare(live, restored, diff.Rules{}).State != diff.InSync {
-			w.memory.Except(claim.SetHash, desired, rules.ID())
-		}
-	}
-	return verdict
-}
-
-// overlaid returns the live object with what is wanted in place of what it has.
-func overlaid(live, desired *unstructured.Unstructured) *unstructured.Unstructured {
-	result := live.DeepCopy()
-	overlay(result.Object, desired.DeepCopy().Object)
-	return result
-}
-
-func overlay(into, from map[string]any) {
-	for key, value := range from {
-		inner, ok := value.(map[string]any)
-		if there, also := into[key].(map[string]any); ok && also {
-			overlay(there, inner)
-			continue
-		}
-		into[key] = value
-	}
-}
-
-// restored returns what the live object would be if desired were written again.
-func (w *Writer) restored(ctx context.Context, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	how, err := planFor(desired)
-	if err != nil {
-		return nil, err
-	}
-	if desired, err = w.adapted(ctx, how, live, Options{Restore: true}); err != nil {
-		return nil, err
-	}
-	resource, err := w.resource(desired, nil)
-	if err != nil {
-		return nil, err
-	}
-	applied, err := serverSideApply(ctx, resource, desired, true, true)
-	if !cannotApply(err) {
-		return applied, err
-	}
-	patch, err := threeWayPatch(desired, desired, live)
-	if err != nil || string(patch) == "{}" {
-		return live, err
-	}
-	// The server fills in defaults, which a patch that replaces lists takes away.
-	return resource.Patch(ctx, live.GetName(), types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}})
-}
-
 func (w *Writer) resource(object *unstructured.Unstructured, mapping *meta.RESTMapping) (dynamic.ResourceInterface, error) {
 	if mapping == nil {
 		kind := object.GroupVersionKind()
@@ -363,44 +290,4 @@ func (w *Writer) resource(object *unstructured.Unstructured, mapping *meta.RESTM
 		return w.client.Resource(mapping.Resource).Namespace(object.GetNamespace()), nil
 	}
 	return w.client.Resource(mapping.Resource), nil
-}
-
-// IsUndeclared tells the refusal of a field that the kind does not have.
-func IsUndeclared(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
-}
-
-// cannotApply tells refusals of an apply that do not concern the object but the way it is sent: a list
-// that holds a key twice cannot be merged by key, and some aggregated APIs know no apply.
-func cannotApply(err error) bool {
-	if err == nil {
-		return false
-	}
-	text := err.Error()
-	return apierrors.IsUnsupportedMediaType(err) ||
-		strings.Contains(text, "duplicate entries for key") ||
-		strings.Contains(text, "failed to create typed patch object") && strings.Contains(text, "duplicate")
-}
-
-// classify gives an API server's error its class: what it refuses does not get better by asking again.
-func classify(err error) error {
-	var classified *fault.Error
-	var status apierrors.APIStatus
-	switch {
-	case errors.As(err, &classified):
-		return err
-	case meta.IsNoMatchError(err):
-		return fault.Wrap(fault.Stalled, "NoSuchKind", err)
-	case !errors.As(err, &status):
-		return err
-	}
-	switch reason := status.Status().Reason; reason {
-	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonForbidden,
-		metav1.StatusReasonRequestEntityTooLarge, metav1.StatusReasonMethodNotAllowed:
-		return fault.Wrap(fault.Stalled, string(reason), err)
-	}
-	if IsUndeclared(err) || strings.Contains(err.Error(), "failed to create typed patch object") {
-		return fault.Wrap(fault.Stalled, "Invalid", err)
-	}
-	return err
 }

@@ -25,10 +25,10 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
-	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/controller"
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm"
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
+	"github.com/fairlead-dev/fairlead/pkg/agent/synced"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
@@ -104,7 +104,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	member, err := access.NewMember(w.member.Admin().Config, agentNamespace, apply.NewMemory())
+	member, err := access.NewMember(w.member.Admin().Config, agentNamespace, synced.New())
 	if err != nil {
 		w.t.Fatal(err)
 	}

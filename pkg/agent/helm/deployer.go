@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm/values"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/agent/namespace"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 	"github.com/fairlead-dev/fairlead/pkg/agent/records"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
@@ -62,7 +63,7 @@ type Request struct {
 	Copies []*unstructured.Unstructured
 	// CopiedBefore says that an earlier deployment may have left copies that are not wanted now.
 	CopiedBefore bool
-	// Yields says whether another set lets go of an object (apply.Claim).
+	// Yields says whether another set lets go of an object (ownership.Claim).
 	Yields func(setHash string, key manifest.Key) bool
 	// Leaves says whether another bundle is gone or going, so that its release may be continued. Nil means no.
 	Leaves func(bundleID string) bool
@@ -85,9 +86,9 @@ type Outcome struct {
 }
 
 // Claim returns in whose name the objects of a bundle are written.
-func (d *Deployer) Claim(bundleID string, options fleet.BundleDeploymentOptions) apply.Claim {
+func (d *Deployer) Claim(bundleID string, options fleet.BundleDeploymentOptions) ownership.Claim {
 	set := names.ObjectSet(bundleID, d.options.AgentScope)
-	return apply.Claim{
+	return ownership.Claim{
 		SetID: set, SetHash: names.ObjectSetHash(set),
 		Release: render.ReleaseName(bundleID, options), ReleaseNamespace: render.ReleaseNamespace(options),
 		TakeOwnership: options.Helm != nil && options.Helm.TakeOwnership,
@@ -175,12 +176,12 @@ func foreignRelease(revisions []*release.Release, request Request, takeOwnership
 	case owner == "" && takeOwnership:
 		return nil
 	case owner == "":
-		return fault.New(fault.Stalled, apply.ReasonNotOwned,
+		return fault.New(fault.Stalled, ownership.ReasonNotOwned,
 			"release %s/%s exists and was not made by a bundle; set helm.takeOwnership to adopt it", last.Namespace, last.Name)
 	case request.Leaves != nil && request.Leaves(owner):
 		return nil
 	}
-	return fault.New(fault.Stalled, apply.ReasonOwnedByOther, "release %s/%s belongs to bundle %s", last.Namespace, last.Name, owner)
+	return fault.New(fault.Stalled, ownership.ReasonOwnedByOther, "release %s/%s belongs to bundle %s", last.Namespace, last.Name, owner)
 }
 
 // remains are what earlier attempts left of a release.
@@ -228,7 +229,7 @@ func (d *Deployer) resume(stored *storage.Storage, revisions []*release.Release)
 	return left, nil
 }
 
-func (d *Deployer) outcome(deployed *release.Release, claim apply.Claim, writer *kubeclient.Client) (Outcome, error) {
+func (d *Deployer) outcome(deployed *release.Release, claim ownership.Claim, writer *kubeclient.Client) (Outcome, error) {
 	record, err := d.releases.Record(deployed)
 	outcome := Outcome{Record: record, Spared: writer.Spared(), Live: map[manifest.Key]*unstructured.Unstructured{}}
 	wanted := manifest.Keys(record.Objects)

@@ -9,7 +9,7 @@ import (
 	"helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -47,10 +47,10 @@ func TestForeignRelease(t *testing.T) {
 	}{
 		"none":                    {nil, false, false, ""},
 		"ours":                    {made("a"), false, false, ""},
-		"another bundle's":        {made("b"), false, false, apply.ReasonOwnedByOther},
-		"a person's":              {made(""), false, true, apply.ReasonNotOwned},
+		"another bundle's":        {made("b"), false, false, ownership.ReasonOwnedByOther},
+		"a person's":              {made(""), false, true, ownership.ReasonNotOwned},
 		"a person's, taken":       {made(""), true, false, ""},
-		"another bundle's, taken": {made("b"), true, false, apply.ReasonOwnedByOther},
+		"another bundle's, taken": {made("b"), true, false, ownership.ReasonOwnedByOther},
 		"a leaving bundle's":      {made("b"), false, true, ""},
 	} {
 		request := Request{Input: render.Input{BundleID: "a"}, Leaves: func(bundle string) bool { return test.leaves && bundle == "b" }}

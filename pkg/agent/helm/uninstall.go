@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/helm/releases"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/agent/namespace"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 	"github.com/fairlead-dev/fairlead/pkg/agent/records"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/names"
@@ -65,7 +66,7 @@ func (d *Deployer) uninstall(ctx context.Context, removal Removal) error {
 		policy = *removal.Policy
 	}
 	set := names.ObjectSet(removal.Record.BundleID, d.options.AgentScope)
-	claim := apply.Claim{
+	claim := ownership.Claim{
 		SetID: set, SetHash: names.ObjectSetHash(set),
 		Release: removal.Record.Name, ReleaseNamespace: removal.Record.Namespace,
 	}
@@ -82,7 +83,7 @@ func (d *Deployer) uninstall(ctx context.Context, removal Removal) error {
 }
 
 // cleanUp removes what is beside a release: copies from the hub and its namespace.
-func (d *Deployer) cleanUp(ctx context.Context, last releases.Record, removal Removal, policy releases.Policy, claim apply.Claim) error {
+func (d *Deployer) cleanUp(ctx context.Context, last releases.Record, removal Removal, policy releases.Policy, claim ownership.Claim) error {
 	if !removal.Copies && !policy.DeleteNamespace {
 		return nil
 	}
@@ -103,7 +104,7 @@ func (d *Deployer) cleanUp(ctx context.Context, last releases.Record, removal Re
 	return nil
 }
 
-func (d *Deployer) uninstallRevisions(ctx context.Context, stored *storage.Storage, revisions []*release.Release, last releases.Record, removal Removal, policy releases.Policy, claim apply.Claim) error {
+func (d *Deployer) uninstallRevisions(ctx context.Context, stored *storage.Storage, revisions []*release.Release, last releases.Record, removal Removal, policy releases.Policy, claim ownership.Claim) error {
 	if policy.KeepResources {
 		return records.Forget(stored, revisions)
 	}

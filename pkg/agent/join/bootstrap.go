@@ -11,8 +11,25 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/fairlead-dev/fairlead/pkg/agent/identity"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
+)
+
+// Names of what the agent keeps in its namespace on the member, beside its credential (identity.Secret).
+const (
+	// BootstrapSecret holds what a registration needs; it is deleted when the agent has its identity.
+	BootstrapSecret = "fleet-agent-bootstrap"
+	// RegistrationSecret holds a registration that is under way.
+	RegistrationSecret = "fleet-agent-registration"
+	// ConfigMap holds what the hub or the chart tells the agent.
+	ConfigMap = "fleet-agent"
+)
+
+// Modes of Settings.AgentTLSMode.
+const (
+	tlsStrict      = "strict"
+	tlsSystemStore = "system-store"
 )
 
 // Settings are what the ConfigMap of the agent holds under the key config, as JSON.
@@ -36,7 +53,7 @@ type bootstrap struct {
 	token, tokenName string
 	// workspace is the namespace on the hub that the registration is made in.
 	workspace string
-	// trustSystem as Credential has it.
+	// trustSystem as identity.Credential has it.
 	trustSystem bool
 }
 
@@ -58,6 +75,17 @@ func ReadSettings(ctx context.Context, member kubernetes.Interface, namespace st
 		return settings, fault.New(fault.Stalled, "InvalidConfig", "config map %s/%s: key config: %w", namespace, ConfigMap, err)
 	}
 	return settings, nil
+}
+
+// trustsSystem says whether the system's authorities count beside the one that is given.
+func (s Settings) trustsSystem() (bool, error) {
+	switch s.AgentTLSMode {
+	case "", tlsStrict:
+		return false, nil
+	case tlsSystemStore:
+		return true, nil
+	}
+	return false, fault.New(fault.Stalled, "InvalidConfig", "config map %s: agentTLSMode %q is neither %s nor %s", ConfigMap, s.AgentTLSMode, tlsStrict, tlsSystemStore)
 }
 
 // readBootstrap returns nil when there is nothing to register with.
@@ -98,11 +126,7 @@ func readBootstrap(ctx context.Context, member kubernetes.Interface, namespace s
 }
 
 func (b *bootstrap) config(userAgent string) (*rest.Config, error) {
-	roots, err := rootsFrom(b.ca, b.trustSystem)
-	if err != nil {
-		return nil, err
-	}
-	return trusting(&rest.Config{Host: b.url, BearerToken: b.token, UserAgent: userAgent, QPS: -1}, roots), nil
+	return identity.WithToken(b.url, b.ca, b.token, b.trustSystem, userAgent)
 }
 
 // digest changes when the bootstrap does; a registration under way with another one is given up.

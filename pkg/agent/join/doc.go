@@ -1,10 +1,8 @@
-// Package join gives an agent its identity on the hub and keeps it: it registers with a token, makes a
-// key and a certificate request, waits for the certificate, renews it before it ends and swaps it while
-// connections are in use, and tells the hub by a Lease that the agent is there.
+// Package join gets an agent its identity on the hub (pkg/agent/identity) and keeps it: it registers with a token,
+// hands in a certificate request, waits for the certificate, and renews it before it ends.
 //
-// The key is made here and leaves neither the process nor the Secrets of the agent's namespace on the
-// member. A registration that is interrupted at any moment is taken up again, not repeated. The package
+// A registration that is interrupted at any moment is taken up again, not repeated. The package
 // refuses to go on after a rejection without being told to: the hub's reason is a fault.Stalled error.
 //
-// Start reading with Joiner.Ensure, Connection and Renewer.
+// Start reading with Joiner.Ensure and Renewer.
 package join

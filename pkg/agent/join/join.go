@@ -2,14 +2,8 @@ package join
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/hex"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"time"
@@ -17,22 +11,17 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
+	"github.com/fairlead-dev/fairlead/pkg/agent/identity"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
+	"github.com/fairlead-dev/fairlead/pkg/version"
 )
-
-// ProtocolVersion the agent speaks: since 2 it understands BundleDeployments with parts (merge.Protocol).
-const ProtocolVersion = 2
-
-// DefaultAgentID tells the one agent of a cluster; several need ids of their own.
-const DefaultAgentID = "fleet-agent"
 
 // Keys of the Secret of a registration that is under way.
 const (
@@ -42,16 +31,12 @@ const (
 	registrationSourceKey = "source"
 )
 
-// answerBackoff spaces the questions for the hub's answer: from a fifth of a second to five seconds,
-// ten minutes in all.
-var answerBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.5, Cap: 5 * time.Second, Steps: 120}
-
 // Joiner gets an agent its identity.
 type Joiner struct {
 	// Member and Namespace are where the agent keeps its Secrets.
 	Member    kubernetes.Interface
 	Namespace string
-	// AgentID is the last part of the identity; "" means DefaultAgentID.
+	// AgentID is the last part of the identity; "" means names.DefaultAgentID.
 	AgentID string
 	// AgentVersion is reported to the hub.
 	AgentVersion string
@@ -62,7 +47,7 @@ type Joiner struct {
 // Ensure returns an identity that works: the stored one, or a new one when there is none, or when it
 // has ended and there is a bootstrap Secret to get another with. Without either it returns an error of
 // class Waiting.
-func (j *Joiner) Ensure(ctx context.Context, now time.Time) (*Credential, error) {
+func (j *Joiner) Ensure(ctx context.Context, now time.Time) (*identity.Credential, error) {
 	settings, err := ReadSettings(ctx, j.Member, j.Namespace)
 	if err != nil {
 		return nil, err
@@ -71,7 +56,7 @@ func (j *Joiner) Ensure(ctx context.Context, now time.Time) (*Credential, error)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := Load(ctx, j.Member, j.Namespace)
+	stored, err := identity.Load(ctx, j.Member, j.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +68,7 @@ func (j *Joiner) Ensure(ctx context.Context, now time.Time) (*Credential, error)
 	switch {
 	case stored != nil && boot == nil:
 		return stored, nil
-	case stored != nil && !stored.expired(now):
+	case stored != nil && !stored.Expired(now):
 		if !j.isRefused(ctx, *stored) {
 			return stored, j.finish(ctx)
 		}
@@ -98,8 +83,8 @@ func (j *Joiner) Ensure(ctx context.Context, now time.Time) (*Credential, error)
 }
 
 // isRefused asks the hub whether it knows the identity. A hub that cannot be reached does not refuse.
-func (j *Joiner) isRefused(ctx context.Context, credential Credential) bool {
-	connection, err := Connect(credential, j.UserAgent)
+func (j *Joiner) isRefused(ctx context.Context, credential identity.Credential) bool {
+	connection, err := identity.Connect(credential, j.UserAgent)
 	if err != nil {
 		return true
 	}
@@ -122,7 +107,7 @@ type pending struct {
 	key                  []byte
 }
 
-func (j *Joiner) register(ctx context.Context, boot *bootstrap, settings Settings) (*Credential, error) {
+func (j *Joiner) register(ctx context.Context, boot *bootstrap, settings Settings) (*identity.Credential, error) {
 	config, err := boot.config(j.UserAgent)
 	if err != nil {
 		return nil, err
@@ -152,15 +137,15 @@ func (j *Joiner) register(ctx context.Context, boot *bootstrap, settings Setting
 		}
 		return nil, err
 	}
-	kubeconfig, err := kubeconfigFor(boot.url, boot.ca, answer.Status.Certificate, under.key)
+	kubeconfig, err := identity.Kubeconfig(boot.url, boot.ca, answer.Status.Certificate, under.key)
 	if err != nil {
 		return nil, err
 	}
-	credential := &Credential{
+	credential := &identity.Credential{
 		Kubeconfig: kubeconfig, DeploymentNamespace: answer.Status.ClusterNamespace,
 		ClusterNamespace: boot.workspace, ClusterName: answer.Status.ClusterName, TrustSystem: boot.trustSystem,
 	}
-	if err := credential.store(ctx, j.Member, j.Namespace); err != nil {
+	if err := credential.Store(ctx, j.Member, j.Namespace); err != nil {
 		return nil, err
 	}
 	if err := j.prove(ctx, *credential); err != nil {
@@ -186,7 +171,7 @@ func (j *Joiner) takeUp(ctx context.Context, boot *bootstrap) (pending, error) {
 	if _, err := rand.Read(random); err != nil {
 		return pending{}, err
 	}
-	key, err := newKey()
+	key, err := identity.NewKey()
 	if err != nil {
 		return pending{}, err
 	}
@@ -194,7 +179,7 @@ func (j *Joiner) takeUp(ctx context.Context, boot *bootstrap) (pending, error) {
 	if under.name, err = registrationName(key); err != nil {
 		return pending{}, err
 	}
-	return under, putSecret(ctx, j.Member, j.Namespace, RegistrationSecret, map[string][]byte{
+	return under, identity.Keep(ctx, j.Member, j.Namespace, RegistrationSecret, map[string][]byte{
 		registrationNameKey: []byte(under.name), registrationRandomKey: []byte(under.random),
 		registrationSourceKey: []byte(under.source), registrationKeyKey: under.key,
 	})
@@ -223,22 +208,22 @@ func (j *Joiner) request(ctx context.Context, boot *bootstrap, settings Settings
 
 // describe fills in versions and ids.
 func (j *Joiner) describe(spec *fleet.ClusterRegistrationSpec) error {
-	version, err := j.Member.Discovery().ServerVersion()
+	member, err := j.Member.Discovery().ServerVersion()
 	if err != nil {
 		return fmt.Errorf("ask the member for its version: %w", err)
 	}
-	spec.KubernetesVersion = version.GitVersion
+	spec.KubernetesVersion = member.GitVersion
 	spec.AgentVersion = j.AgentVersion
-	spec.ProtocolVersion = ProtocolVersion
+	spec.ProtocolVersion = version.Protocol
 	if spec.AgentID = j.AgentID; spec.AgentID == "" {
-		spec.AgentID = DefaultAgentID
+		spec.AgentID = names.DefaultAgentID
 	}
 	return nil
 }
 
 // prove lists deployments with the new identity; its rights may come a moment after it.
-func (j *Joiner) prove(ctx context.Context, credential Credential) error {
-	connection, err := Connect(credential, j.UserAgent)
+func (j *Joiner) prove(ctx context.Context, credential identity.Credential) error {
+	connection, err := identity.Connect(credential, j.UserAgent)
 	if err != nil {
 		return err
 	}
@@ -265,145 +250,4 @@ func (j *Joiner) deleteSecret(ctx context.Context, name string) error {
 		return fmt.Errorf("delete secret %s/%s: %w", j.Namespace, name, err)
 	}
 	return nil
-}
-
-// registration is one request on the hub.
-type registration struct {
-	client          rest.Interface
-	namespace, name string
-}
-
-const registrationsResource = "clusterregistrations"
-
-func (r registration) create(ctx context.Context, wanted *fleet.ClusterRegistration) error {
-	err := r.client.Post().Namespace(r.namespace).Resource(registrationsResource).Body(wanted).Do(ctx).Error()
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		return nil
-	case apierrors.IsUnauthorized(err):
-		return fault.New(fault.Stalled, "TokenRefused", "the hub refuses the registration token: it may have expired; install the agent with a new one (%w)", err)
-	case err != nil:
-		return fmt.Errorf("create registration %s/%s: %w", r.namespace, r.name, err)
-	}
-	return nil
-}
-
-// certified returns the registration once it holds a certificate for the key, and hands in the request
-// for it as soon as the hub has said whose name it has to bear.
-func (r registration) certified(ctx context.Context, key []byte) (*fleet.ClusterRegistration, error) {
-	var answer *fleet.ClusterRegistration
-	var last error
-	err := wait.ExponentialBackoffWithContext(ctx, answerBackoff, func(ctx context.Context) (bool, error) {
-		answer = &fleet.ClusterRegistration{}
-		last = r.client.Get().Namespace(r.namespace).Resource(registrationsResource).Name(r.name).Do(ctx).Into(answer)
-		if last != nil {
-			return false, ended(last)
-		}
-		done, err := r.advance(ctx, answer, key)
-		last = err
-		return done, ended(err)
-	})
-	if wait.Interrupted(err) && ctx.Err() == nil {
-		return nil, fmt.Errorf("wait for the hub's answer to registration %s/%s: %w", r.namespace, r.name, errors.Join(err, last))
-	}
-	return answer, err
-}
-
-// ended returns the error if asking again is of no use. The right to see the registration comes a
-// moment after its creation.
-func ended(err error) error {
-	switch {
-	case fault.ClassOf(err) == fault.Stalled, apierrors.IsNotFound(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err):
-		return err
-	}
-	return nil
-}
-
-func (r registration) advance(ctx context.Context, answer *fleet.ClusterRegistration, key []byte) (bool, error) {
-	status := answer.Status
-	switch {
-	case status.State == fleet.RegistrationRejected:
-		reason := status.Reason
-		if reason == "" {
-			reason = "Rejected"
-		}
-		return false, fault.New(fault.Stalled, reason, "the hub rejected the registration: %s: %s", reason, status.Message)
-	case len(status.Certificate) > 0:
-		return true, fits(status.Certificate, key)
-	case status.Identity == nil || len(answer.Spec.CSR) > 0:
-		return false, nil
-	}
-	request, err := newRequest(key, *status.Identity)
-	if err != nil {
-		return false, err
-	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"csr": request}})
-	if err != nil {
-		return false, err
-	}
-	return false, r.client.Patch(types.MergePatchType).Namespace(r.namespace).Resource(registrationsResource).
-		Name(r.name).Body(patch).Do(ctx).Error()
-}
-
-// fits returns an error when a certificate is for another key.
-func fits(certificate, key []byte) error {
-	kubeconfig, err := kubeconfigFor("https://hub.invalid", nil, certificate, key)
-	if err != nil {
-		return err
-	}
-	if _, err := (Credential{Kubeconfig: kubeconfig}).Certificate(); err != nil {
-		return fault.New(fault.Stalled, "InvalidCertificate", "the hub's certificate is for another key")
-	}
-	return nil
-}
-
-// registrationName binds a registration to its key.
-func registrationName(keyPEM []byte) (string, error) {
-	key, err := parseKey(keyPEM)
-	if err != nil {
-		return "", err
-	}
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return "", fmt.Errorf("encode the key: %w", err)
-	}
-	return names.KeyedRegistration(public), nil
-}
-
-func parseKey(keyPEM []byte) (*ecdsa.PrivateKey, error) {
-	block, _ := pem.Decode(keyPEM)
-	if block == nil {
-		return nil, errors.New("the stored key is no PEM")
-	}
-	key, err := x509.ParseECPrivateKey(block.Bytes)
-	if err != nil {
-		return nil, errors.New("the stored key cannot be read")
-	}
-	return key, nil
-}
-
-func newKey() ([]byte, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
-	}
-	data, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: data}), nil
-}
-
-// newRequest returns a certificate request, PEM, for an identity.
-func newRequest(keyPEM []byte, identity fleet.AgentIdentity) ([]byte, error) {
-	key, err := parseKey(keyPEM)
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: identity.User, Organization: identity.Groups}}
-	data, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-	if err != nil {
-		return nil, fmt.Errorf("make a certificate request: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: data}), nil
 }

@@ -32,9 +32,12 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/charts"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/heartbeat"
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
+	"github.com/fairlead-dev/fairlead/pkg/agent/identity"
 	"github.com/fairlead-dev/fairlead/pkg/agent/join"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	clustercontroller "github.com/fairlead-dev/fairlead/pkg/cluster/controller"
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -67,9 +70,9 @@ type site struct {
 }
 
 // join registers, as often as an agent would that does not get its answer from a busy hub in time.
-func (s *site) join(now time.Time) *join.Credential {
+func (s *site) join(now time.Time) *identity.Credential {
 	s.t.Helper()
-	var credential *join.Credential
+	var credential *identity.Credential
 	kubetest.Eventually(s.t, "the agent is registered", func(ctx context.Context) (err error) {
 		if credential, err = s.joiner().Ensure(ctx, now); fault.NeedsPerson(err) {
 			s.t.Fatal(err)
@@ -220,7 +223,7 @@ func TestRegistration(t *testing.T) {
 			t.Errorf("secret %s is left", secret)
 		}
 	}
-	connection, err := join.Connect(*credential, "test")
+	connection, err := identity.Connect(*credential, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +305,7 @@ func TestRenewal(t *testing.T) {
 	s := newSite(t)
 	s.offer("token")
 	credential := s.join(time.Now())
-	connection, err := join.Connect(*credential, "test")
+	connection, err := identity.Connect(*credential, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +320,7 @@ func TestRenewal(t *testing.T) {
 	renewer := join.NewRenewer(s.joiner(), connection, *credential, moved)
 	go func() { done <- renewer.Run(ctx) }()
 	kubetest.Eventually(t, "the certificate is renewed", func(ctx context.Context) error {
-		stored, err := join.Load(ctx, s.kube.Clients(), s.namespace)
+		stored, err := identity.Load(ctx, s.kube.Clients(), s.namespace)
 		if err == nil && string(stored.Kubeconfig) == string(credential.Kubeconfig) {
 			err = errors.New("still the old one")
 		}
@@ -338,7 +341,7 @@ func TestRefusedIdentity(t *testing.T) {
 	s := newSite(t)
 	s.offer("token")
 	credential := s.join(time.Now())
-	connection, err := join.Connect(*credential, "test")
+	connection, err := identity.Connect(*credential, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +403,7 @@ func TestHeartbeat(t *testing.T) {
 	s := newSite(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	beat := &join.Heartbeat{
+	beat := &heartbeat.Sender{
 		Hub: s.kube.Clients(), Namespace: s.namespace, Holder: "pod", Interval: 100 * time.Millisecond,
 		AgentVersion: "v1", AgentNamespace: "ns", KubernetesVersion: func() string { return "v1.37" },
 		Clock: clock.RealClock{}, Log: testr.New(t),
@@ -411,11 +414,11 @@ func TestHeartbeat(t *testing.T) {
 	}()
 	var first time.Time
 	kubetest.Eventually(t, "the lease was renewed twice", func(ctx context.Context) error {
-		lease, err := s.kube.Clients().CoordinationV1().Leases(s.namespace).Get(ctx, join.LeaseName, metav1.GetOptions{})
+		lease, err := s.kube.Clients().CoordinationV1().Leases(s.namespace).Get(ctx, cluster.LeaseName, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if lease.Annotations[join.AgentVersionAnnotation] != "v1" || *lease.Spec.HolderIdentity != "pod" || *lease.Spec.LeaseDurationSeconds != 1 {
+		if lease.Annotations["fleet.cattle.io/agent-version"] != "v1" || *lease.Spec.HolderIdentity != "pod" || *lease.Spec.LeaseDurationSeconds != 1 {
 			return fmt.Errorf("lease %+v", lease)
 		}
 		if first.IsZero() {

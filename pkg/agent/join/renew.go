@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/hub"
+	"github.com/fairlead-dev/fairlead/pkg/agent/identity"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
@@ -43,15 +44,15 @@ func RenewAt(certificate *x509.Certificate, fraction float64) time.Time {
 // Renewer keeps the certificate of a connection from ending.
 type Renewer struct {
 	Joiner     *Joiner
-	Connection *Connection
-	Credential Credential
+	Connection *identity.Connection
+	Credential identity.Credential
 	Clock      clock.Clock
 
 	refused chan struct{}
 }
 
 // NewRenewer returns a renewer.
-func NewRenewer(joiner *Joiner, connection *Connection, credential Credential, clock clock.Clock) *Renewer {
+func NewRenewer(joiner *Joiner, connection *identity.Connection, credential identity.Credential, clock clock.Clock) *Renewer {
 	return &Renewer{Joiner: joiner, Connection: connection, Credential: credential, Clock: clock, refused: make(chan struct{}, 1)}
 }
 
@@ -110,11 +111,11 @@ func (r *Renewer) sleep(ctx context.Context, wait time.Duration) (refused bool, 
 }
 
 func (r *Renewer) replace(ctx context.Context, refused bool) error {
-	var renewed *Credential
+	var renewed *identity.Credential
 	var err error
-	if refused || r.Credential.expired(r.Clock.Now()) {
+	if refused || r.Credential.Expired(r.Clock.Now()) {
 		renewed, err = r.Joiner.Ensure(ctx, r.Clock.Now())
-		if err == nil && renewed.expired(r.Clock.Now()) {
+		if err == nil && renewed.Expired(r.Clock.Now()) {
 			err = fault.New(fault.Stalled, "CertificateExpired",
 				"the certificate for the hub has ended; create secret %s/%s with a new token", r.Joiner.Namespace, BootstrapSecret)
 		}
@@ -140,12 +141,12 @@ func (r *Renewer) replace(ctx context.Context, refused bool) error {
 
 // renew asks, as the agent itself and in its own namespace on the hub, for a certificate of the same
 // identity with a new key.
-func (r *Renewer) renew(ctx context.Context) (*Credential, error) {
+func (r *Renewer) renew(ctx context.Context) (*identity.Credential, error) {
 	certificate, err := r.Credential.Certificate()
 	if err != nil {
 		return nil, err
 	}
-	key, err := newKey()
+	key, err := identity.NewKey()
 	if err != nil {
 		return nil, err
 	}
@@ -153,11 +154,11 @@ func (r *Renewer) renew(ctx context.Context) (*Credential, error) {
 	if _, err := cryptorand.Read(random); err != nil {
 		return nil, err
 	}
-	identity := fleet.AgentIdentity{User: certificate.Leaf.Subject.CommonName, Groups: certificate.Leaf.Subject.Organization}
+	bearer := fleet.AgentIdentity{User: certificate.Leaf.Subject.CommonName, Groups: certificate.Leaf.Subject.Organization}
 	wanted := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: r.Credential.DeploymentNamespace}}
 	wanted.Spec.ClientRandom = hex.EncodeToString(random)
 	wanted.Name = "renewal-" + names.KeyHash(wanted.Spec.ClientRandom)
-	if wanted.Spec.CSR, err = newRequest(key, identity); err != nil {
+	if wanted.Spec.CSR, err = identity.Request(key, bearer); err != nil {
 		return nil, err
 	}
 	if err := r.Joiner.describe(&wanted.Spec); err != nil {
@@ -181,14 +182,14 @@ func (r *Renewer) renew(ctx context.Context) (*Credential, error) {
 	return r.stored(ctx, answer.Status.Certificate, key)
 }
 
-func (r *Renewer) stored(ctx context.Context, certificate, key []byte) (*Credential, error) {
+func (r *Renewer) stored(ctx context.Context, certificate, key []byte) (*identity.Credential, error) {
 	config, err := r.Credential.Config()
 	if err != nil {
 		return nil, err
 	}
 	renewed := r.Credential
-	if renewed.Kubeconfig, err = kubeconfigFor(config.Host, config.CAData, certificate, key); err != nil {
+	if renewed.Kubeconfig, err = identity.Kubeconfig(config.Host, config.CAData, certificate, key); err != nil {
 		return nil, err
 	}
-	return &renewed, renewed.store(ctx, r.Joiner.Member, r.Joiner.Namespace)
+	return &renewed, renewed.Store(ctx, r.Joiner.Member, r.Joiner.Namespace)
 }

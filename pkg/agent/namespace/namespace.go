@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -31,7 +32,7 @@ func IsProtected(namespace string) bool {
 
 // Ensure makes the release namespace if it may, and puts the bundle's labels and annotations on
 // it under a field manager of the bundle's own: what others set stays, and what the bundle drops goes.
-func Ensure(ctx context.Context, identity *access.Identity, options fleet.BundleDeploymentOptions, claim apply.Claim) error {
+func Ensure(ctx context.Context, identity *access.Identity, options fleet.BundleDeploymentOptions, claim ownership.Claim) error {
 	name := render.ReleaseNamespace(options)
 	if err := checkAllowed(ctx, identity, name, options.AllowedTargetNamespaceSelector); err != nil {
 		return err
@@ -96,7 +97,7 @@ func allowed(existing *corev1.Namespace, name string, wanted *metav1.LabelSelect
 	return nil
 }
 
-func markNamespace(ctx context.Context, identity *access.Identity, existing *corev1.Namespace, name string, options fleet.BundleDeploymentOptions, claim apply.Claim) error {
+func markNamespace(ctx context.Context, identity *access.Identity, existing *corev1.Namespace, name string, options fleet.BundleDeploymentOptions, claim ownership.Claim) error {
 	manager := apply.FieldManager + "-" + names.Hex(claim.SetID, 8)
 	nothing := len(options.NamespaceLabels) == 0 && len(options.NamespaceAnnotations) == 0
 	if nothing && !manages(existing, manager) || hasAll(existing, options, manager) {
@@ -155,7 +156,7 @@ func hasAll(existing *corev1.Namespace, options fleet.BundleDeploymentOptions, m
 }
 
 // Delete deletes a release namespace that the bundle made; others' and protected ones stay.
-func Delete(ctx context.Context, identity *access.Identity, name string, claim apply.Claim) error {
+func Delete(ctx context.Context, identity *access.Identity, name string, claim ownership.Claim) error {
 	if IsProtected(name) || name == identity.Member().Namespace() {
 		return nil
 	}

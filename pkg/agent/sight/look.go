@@ -11,10 +11,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
-	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/diff"
 	"github.com/fairlead-dev/fairlead/pkg/agent/health"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 	"github.com/fairlead-dev/fairlead/pkg/agent/pace"
 	"github.com/fairlead-dev/fairlead/pkg/agent/report"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -64,7 +64,7 @@ func (v *View) Look(ctx context.Context, deployment *fleet.BundleDeployment, dep
 	return seen
 }
 
-func (v *View) look(ctx context.Context, desired *unstructured.Unstructured, identity *access.Identity, claim apply.Claim, rules diff.Rules, ignore *fleet.IgnoreOptions) report.Sight {
+func (v *View) look(ctx context.Context, desired *unstructured.Unstructured, identity *access.Identity, claim ownership.Claim, rules diff.Rules, ignore *fleet.IgnoreOptions) report.Sight {
 	seen := report.Sight{Desired: desired}
 	live, unknown := v.find(ctx, desired, identity)
 	switch {
@@ -91,7 +91,7 @@ func (v *View) look(ctx context.Context, desired *unstructured.Unstructured, ide
 
 // confirmed looks at a custom resource itself that seems to differ: a watch that is older than the present schema of
 // its kind does not show all fields. Such a watch is begun anew.
-func (v *View) confirmed(ctx context.Context, seen report.Sight, identity *access.Identity, claim apply.Claim, rules diff.Rules) (*unstructured.Unstructured, diff.Verdict) {
+func (v *View) confirmed(ctx context.Context, seen report.Sight, identity *access.Identity, claim ownership.Claim, rules diff.Rules) (*unstructured.Unstructured, diff.Verdict) {
 	fresh, err := identity.Writer.Get(ctx, seen.Desired)
 	if err != nil || fresh == nil || older(fresh, seen.Live) {
 		return seen.Live, seen.Verdict

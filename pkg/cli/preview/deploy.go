@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
-	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	agent "github.com/fairlead-dev/fairlead/pkg/agent/helm"
+	"github.com/fairlead-dev/fairlead/pkg/agent/synced"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
@@ -143,7 +143,7 @@ func (f *deployFlags) deploy(ctx context.Context, s *session.Session, deployment
 	if accounts == "" {
 		accounts = systemNamespace
 	}
-	member, err := access.NewMember(config, accounts, apply.NewMemory())
+	member, err := access.NewMember(config, accounts, synced.New())
 	if err != nil {
 		return nil, err
 	}

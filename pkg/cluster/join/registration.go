@@ -30,9 +30,6 @@ const (
 // maxQuoted bounds what a refusal quotes of a registration.
 const maxQuoted = 128
 
-// DefaultAgentID is the last part of the user name of a cluster's only agent.
-const DefaultAgentID = "fleet-agent"
-
 // CheckToken refuses a registration that was not made with a token that is valid now. The token is the
 // one the registration's label names, nil when there is none.
 func CheckToken(registration *fleet.ClusterRegistration, token *fleet.ClusterRegistrationToken, now time.Time) error {
@@ -137,7 +134,7 @@ func ForRegistration(registration *fleet.ClusterRegistration, ignoreLabels bool)
 // Identity returns the user and groups that a registration's certificate carries.
 func Identity(clusterNamespace, agentID string) *fleet.AgentIdentity {
 	if agentID == "" {
-		agentID = DefaultAgentID
+		agentID = names.DefaultAgentID
 	}
 	return &fleet.AgentIdentity{
 		User:   names.AgentUser(clusterNamespace, agentID),

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
@@ -23,7 +24,7 @@ var kinds = []schema.GroupVersionResource{
 // Set is the copies of one bundle in the namespace of its release.
 type Set struct {
 	Identity            *access.Identity
-	Claim               apply.Claim
+	Claim               ownership.Claim
 	BundleID, Namespace string
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
+	"github.com/fairlead-dev/fairlead/pkg/agent/synced"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
@@ -42,8 +44,8 @@ func TestOnlyCopiesOfTheBundleGo(t *testing.T) {
 		)
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
-		identity := &access.Identity{Dynamic: clients, Writer: apply.NewWriter(clients, clients, mapper, apply.NewMemory())}
-		set := Set{Identity: identity, Claim: apply.Claim{SetID: "id", SetHash: "set"}, BundleID: "b", Namespace: "n"}
+		identity := &access.Identity{Dynamic: clients, Writer: apply.NewWriter(clients, clients, mapper, synced.New())}
+		set := Set{Identity: identity, Claim: ownership.Claim{SetID: "id", SetHash: "set"}, BundleID: "b", Namespace: "n"}
 		if err := set.prune(t.Context(), test.wanted); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

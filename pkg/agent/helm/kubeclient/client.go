@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -48,7 +49,7 @@ type Client struct {
 	// ctx ends the operation: Helm's interface hands none through.
 	ctx      context.Context
 	identity *access.Identity
-	claim    apply.Claim
+	claim    ownership.Claim
 	options  Options
 	// defines says that definitions of the chart's crds folder were written just now.
 	defines bool
@@ -62,7 +63,7 @@ type Client struct {
 }
 
 // New returns a client that acts as an identity, in a claim's name, until the context ends.
-func New(ctx context.Context, identity *access.Identity, claim apply.Claim, options Options) *Client {
+func New(ctx context.Context, identity *access.Identity, claim ownership.Claim, options Options) *Client {
 	return &Client{ctx: ctx, identity: identity, claim: claim, options: options, results: map[manifest.Key]apply.Result{}}
 }
 
@@ -184,7 +185,7 @@ func (c *Client) checkPhase(phase manifest.Phase, byObject map[*unstructured.Uns
 
 // isUnowned notes an object that belongs to nobody and may not be adopted.
 func (c *Client) isUnowned(object *unstructured.Unstructured, err error) bool {
-	if fault.ReasonOf(err) != apply.ReasonNotOwned {
+	if fault.ReasonOf(err) != ownership.ReasonNotOwned {
 		return false
 	}
 	c.mu.Lock()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -31,7 +32,7 @@ func (c *Client) ApplyDefinitions(root *chart.Chart) error {
 		switch reason := fault.ReasonOf(err); {
 		case err == nil:
 			applied = append(applied, definition)
-		case reason == apply.ReasonOwnedByOther, reason == apply.ReasonNotOwned:
+		case reason == ownership.ReasonOwnedByOther, reason == ownership.ReasonNotOwned:
 		default:
 			return err
 		}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -24,13 +24,13 @@ func notOwned(keys []manifest.Key) error {
 	}
 	slices.Sort(texts)
 	if len(texts) == 1 {
-		return fault.New(fault.Stalled, apply.ReasonNotOwned,
+		return fault.New(fault.Stalled, ownership.ReasonNotOwned,
 			"%s exists and belongs to nobody; set helm.takeOwnership to adopt it", texts[0])
 	}
 	named := strings.Join(texts[:min(len(texts), maxNamed)], ", ")
 	if more := len(texts) - maxNamed; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	return fault.New(fault.Stalled, apply.ReasonNotOwned,
+	return fault.New(fault.Stalled, ownership.ReasonNotOwned,
 		"%d objects exist and belong to nobody: %s; set helm.takeOwnership to adopt them", len(texts), named)
 }

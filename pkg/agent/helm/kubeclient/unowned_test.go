@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
 	"github.com/fairlead-dev/fairlead/pkg/agent/manifest"
+	"github.com/fairlead-dev/fairlead/pkg/agent/ownership"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
@@ -30,7 +30,7 @@ func TestNotOwned(t *testing.T) {
 		"many": {keys, []string{"25 objects exist", "n/s29 and 5 more;"}, "n/s30"},
 	} {
 		err := notOwned(test.keys)
-		if fault.ClassOf(err) != fault.Stalled || fault.ReasonOf(err) != apply.ReasonNotOwned {
+		if fault.ClassOf(err) != fault.Stalled || fault.ReasonOf(err) != ownership.ReasonNotOwned {
 			t.Errorf("%s: class %s, reason %s", name, fault.ClassOf(err), fault.ReasonOf(err))
 		}
 		for _, want := range test.want {

@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fairlead-dev/fairlead/pkg/agent/access"
-	"github.com/fairlead-dev/fairlead/pkg/agent/apply"
+	"github.com/fairlead-dev/fairlead/pkg/agent/synced"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 // What is noted in a release is read from it when the options are gone.
 func TestRecordTellsWhatWasNoted(t *testing.T) {
-	member, err := access.NewMember(&rest.Config{Host: "https://127.0.0.1:1"}, "agents", apply.NewMemory())
+	member, err := access.NewMember(&rest.Config{Host: "https://127.0.0.1:1"}, "agents", synced.New())
 	if err != nil {
 		t.Fatal(err)
 	}

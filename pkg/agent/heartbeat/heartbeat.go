@@ -1,11 +1,10 @@
-package join
+package heartbeat
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,21 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/cluster"
+	"github.com/fairlead-dev/fairlead/pkg/version"
 )
 
-// LeaseName is the Lease by which an agent says that it is there.
-const LeaseName = "fleet-agent"
-
-// Annotations of the Lease.
-const (
-	AgentVersionAnnotation      = "fleet.cattle.io/agent-version"
-	KubernetesVersionAnnotation = "fleet.cattle.io/kubernetes-version"
-	AgentNamespaceAnnotation    = "fleet.cattle.io/agent-namespace"
-	ProtocolVersionAnnotation   = "fleet.cattle.io/protocol-version"
-)
-
-// Heartbeat renews the agent's Lease on the hub.
-type Heartbeat struct {
+// Sender renews the agent's Lease on the hub.
+type Sender struct {
 	Hub kubernetes.Interface
 	// Namespace on the hub.
 	Namespace string
@@ -47,7 +39,7 @@ type Heartbeat struct {
 }
 
 // Run renews the Lease at once and then every interval, until the context ends.
-func (h *Heartbeat) Run(ctx context.Context) {
+func (h *Sender) Run(ctx context.Context) {
 	failing := false
 	timer := h.Clock.NewTimer(0)
 	defer timer.Stop()
@@ -73,19 +65,18 @@ func (h *Heartbeat) Run(ctx context.Context) {
 }
 
 // beat renews the Lease with one request, and makes it when it is missing.
-func (h *Heartbeat) beat(ctx context.Context) error {
+func (h *Sender) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(h.Interval, time.Second))
 	defer cancel()
 	now := metav1.NewMicroTime(h.Clock.Now())
 	seconds := int32(max(h.Interval/time.Second, 1))
+	report := cluster.Report{
+		Versions:       fleet.ClusterVersions{Agent: h.AgentVersion, Kubernetes: h.KubernetesVersion(), Protocol: version.Protocol},
+		AgentNamespace: h.AgentNamespace,
+	}
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: LeaseName, Namespace: h.Namespace, Annotations: map[string]string{
-			AgentVersionAnnotation:      h.AgentVersion,
-			KubernetesVersionAnnotation: h.KubernetesVersion(),
-			AgentNamespaceAnnotation:    h.AgentNamespace,
-			ProtocolVersionAnnotation:   strconv.Itoa(ProtocolVersion),
-		}},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &h.Holder, LeaseDurationSeconds: &seconds, RenewTime: &now},
+		ObjectMeta: metav1.ObjectMeta{Name: cluster.LeaseName, Namespace: h.Namespace, Annotations: report.Annotations()},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &h.Holder, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
 	leases := h.Hub.CoordinationV1().Leases(h.Namespace)
 	patch, err := json.Marshal(map[string]any{
@@ -94,13 +85,13 @@ func (h *Heartbeat) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = leases.Patch(ctx, LeaseName, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = leases.Patch(ctx, cluster.LeaseName, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
 		lease.Spec.AcquireTime = &now
 		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("renew lease %s/%s: %w", h.Namespace, LeaseName, err)
+		return fmt.Errorf("renew lease %s/%s: %w", h.Namespace, cluster.LeaseName, err)
 	}
 	return nil
 }

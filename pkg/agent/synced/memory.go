@@ -1,4 +1,4 @@
-package apply
+package synced
 
 import (
 	"sync"
@@ -25,8 +25,8 @@ type seen struct {
 	excepted string
 }
 
-// NewMemory returns an empty memory.
-func NewMemory() *Memory { return &Memory{sets: map[string]map[manifest.Key]seen{}} }
+// New returns an empty memory.
+func New() *Memory { return &Memory{sets: map[string]map[manifest.Key]seen{}} }
 
 // Forget drops all that is known of a set.
 func (m *Memory) Forget(setHash string) {

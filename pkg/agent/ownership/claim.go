@@ -1,4 +1,4 @@
-package apply
+package ownership
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,8 +14,6 @@ const (
 	ReasonOwnedByOther = "OwnedByOther"
 	// ReasonNotOwned means that the object exists and belongs to nobody.
 	ReasonNotOwned = "NotOwned"
-	// ReasonFieldsOwnedByOther means that another field manager has fields that may not be taken from it.
-	ReasonFieldsOwnedByOther = "FieldsOwnedByOther"
 )
 
 // Claim is in whose name objects are written.

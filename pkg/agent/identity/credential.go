@@ -1,4 +1,4 @@
-package join
+package identity
 
 import (
 	"context"
@@ -17,17 +17,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Names of what the agent keeps in its namespace on the member.
-const (
-	// CredentialSecret holds the identity on the hub.
-	CredentialSecret = "fleet-agent"
-	// BootstrapSecret holds what a registration needs; it is deleted when the agent has its identity.
-	BootstrapSecret = "fleet-agent-bootstrap"
-	// RegistrationSecret holds a registration that is under way.
-	RegistrationSecret = "fleet-agent-registration"
-	// ConfigMap holds what the hub or the chart tells the agent.
-	ConfigMap = "fleet-agent"
-)
+// Secret holds the credential, in the agent's namespace on the member.
+const Secret = "fleet-agent"
 
 // Keys of the credential Secret.
 const (
@@ -78,20 +69,20 @@ func (c Credential) Certificate() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// expired says whether the client certificate has ended.
-func (c Credential) expired(now time.Time) bool {
+// Expired says whether the client certificate has ended, or cannot be read. A token does not end.
+func (c Credential) Expired(now time.Time) bool {
 	certificate, err := c.Certificate()
 	return err != nil || certificate != nil && now.After(certificate.Leaf.NotAfter)
 }
 
 // Load reads the credential from the member; nil means that there is none.
 func Load(ctx context.Context, member kubernetes.Interface, namespace string) (*Credential, error) {
-	secret, err := member.CoreV1().Secrets(namespace).Get(ctx, CredentialSecret, metav1.GetOptions{})
+	secret, err := member.CoreV1().Secrets(namespace).Get(ctx, Secret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("get secret %s/%s: %w", namespace, CredentialSecret, err)
+		return nil, fmt.Errorf("get secret %s/%s: %w", namespace, Secret, err)
 	}
 	if len(secret.Data[kubeconfigKey]) == 0 || len(secret.Data[deploymentNamespaceKey]) == 0 {
 		return nil, nil
@@ -104,9 +95,9 @@ func Load(ctx context.Context, member kubernetes.Interface, namespace string) (*
 	}, nil
 }
 
-// store writes the credential in one go, so that certificate and key always fit.
-func (c Credential) store(ctx context.Context, member kubernetes.Interface, namespace string) error {
-	return putSecret(ctx, member, namespace, CredentialSecret, map[string][]byte{
+// Store writes the credential in one go, so that certificate and key always fit.
+func (c Credential) Store(ctx context.Context, member kubernetes.Interface, namespace string) error {
+	return Keep(ctx, member, namespace, Secret, map[string][]byte{
 		kubeconfigKey:          c.Kubeconfig,
 		deploymentNamespaceKey: []byte(c.DeploymentNamespace),
 		clusterNamespaceKey:    []byte(c.ClusterNamespace),
@@ -114,7 +105,8 @@ func (c Credential) store(ctx context.Context, member kubernetes.Interface, name
 	})
 }
 
-func putSecret(ctx context.Context, member kubernetes.Interface, namespace, name string, data map[string][]byte) error {
+// Keep makes the data of one of the agent's Secrets on the member what is given, whether or not it exists.
+func Keep(ctx context.Context, member kubernetes.Interface, namespace, name string, data map[string][]byte) error {
 	secrets := member.CoreV1().Secrets(namespace)
 	existing, err := secrets.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -132,8 +124,8 @@ func putSecret(ctx context.Context, member kubernetes.Interface, namespace, name
 	return nil
 }
 
-// kubeconfigFor writes a kubeconfig for a client certificate.
-func kubeconfigFor(url string, ca, certificate, key []byte) ([]byte, error) {
+// Kubeconfig returns the kubeconfig of a client certificate, as a credential holds it.
+func Kubeconfig(url string, ca, certificate, key []byte) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["hub"] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: ca}
 	config.AuthInfos["agent"] = &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}

@@ -1,4 +1,4 @@
-package join
+package identity
 
 import (
 	"crypto/tls"

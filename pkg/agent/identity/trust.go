@@ -1,4 +1,4 @@
-package join
+package identity
 
 import (
 	"crypto/tls"
@@ -11,25 +11,16 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
-// Modes of Settings.AgentTLSMode.
-const (
-	tlsStrict      = "strict"
-	tlsSystemStore = "system-store"
-)
-
-// trustsSystem says whether the system's authorities count beside the one that is given.
-func (s Settings) trustsSystem() (bool, error) {
-	switch s.AgentTLSMode {
-	case "", tlsStrict:
-		return false, nil
-	case tlsSystemStore:
-		return true, nil
+// WithToken returns the config of a client that shows a token, as long as it has no certificate. With trustSystem the
+// system's authorities are trusted beside the one that is given.
+func WithToken(url string, ca []byte, token string, trustSystem bool, userAgent string) (*rest.Config, error) {
+	roots, err := rootsFrom(ca, trustSystem)
+	if err != nil {
+		return nil, err
 	}
-	return false, fault.New(fault.Stalled, "InvalidConfig", "config map %s: agentTLSMode %q is neither %s nor %s", ConfigMap, s.AgentTLSMode, tlsStrict, tlsSystemStore)
+	return trusting(&rest.Config{Host: url, BearerToken: token, UserAgent: userAgent, QPS: -1}, roots), nil
 }
 
 // rootsFrom returns the authorities to trust: the given one, with the system's if that is wanted. Nil means those

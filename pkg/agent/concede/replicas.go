@@ -1,4 +1,4 @@
-package apply
+package concede
 
 import (
 	"context"
@@ -9,16 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 )
 
 var autoscaler = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 
-// scaled returns what is desired with the live number of replicas where a HorizontalPodAutoscaler of the
+// Replicas returns what is desired with the live number of replicas where a HorizontalPodAutoscaler of the
 // member, wherever it came from, manages that number and keeps it within its bounds. To set the number
 // of the manifest would be to fight the autoscaler; to leave it out would let it fall to one. Autoscalers
 // are only looked for when the numbers differ, and as the agent: whoever deploys something need not be allowed
-// to see what scales it.
-func (w *Writer) scaled(ctx context.Context, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// to see what scales it. Desired is returned itself where nothing manages the number.
+func Replicas(ctx context.Context, agent dynamic.Interface, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	wanted, found, err := unstructured.NestedInt64(desired.Object, "spec", "replicas")
 	if err != nil || !found || live == nil {
 		return desired, nil
@@ -27,7 +28,7 @@ func (w *Writer) scaled(ctx context.Context, desired, live *unstructured.Unstruc
 	if err != nil || !found || running == wanted {
 		return desired, nil
 	}
-	list, err := w.agent.Resource(autoscaler).Namespace(live.GetNamespace()).List(ctx, metav1.ListOptions{})
+	list, err := agent.Resource(autoscaler).Namespace(live.GetNamespace()).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), meta.IsNoMatchError(err):
 		return desired, nil

@@ -1,4 +1,4 @@
-package apply
+package ownership
 
 import (
 	"strings"
@@ -85,41 +85,5 @@ func TestCheckHook(t *testing.T) {
 	}
 	if err := claim.CheckHook(live(map[string]string{"objectset.rio.cattle.io/hash": "bbbb"}, nil)); err == nil {
 		t.Error("a hook may replace another bundle's object")
-	}
-}
-
-func TestMemory(t *testing.T) {
-	memory := NewMemory()
-	desired, found := live(nil, nil), live(map[string]string{"a": "b"}, nil)
-	if memory.Knows("s", desired, found) {
-		t.Error("an empty memory knows something")
-	}
-	memory.Remember("s", desired, found, true)
-	if !memory.Knows("s", desired, found) {
-		t.Error("forgot at once")
-	}
-	if memory.Knows("s", desired, live(map[string]string{"a": "c"}, nil)) || memory.Knows("t", desired, found) {
-		t.Error("knows what it was not told")
-	}
-	memory.Retain("s", map[manifest.Key]bool{})
-	if memory.Knows("s", desired, found) {
-		t.Error("kept what is not wanted any more")
-	}
-}
-
-func TestThreeWayPatch(t *testing.T) {
-	with := func(data map[string]any) *unstructured.Unstructured {
-		o := live(nil, nil)
-		o.Object["data"] = data
-		return o
-	}
-	before, wanted := with(map[string]any{"old": "1", "kept": "1"}), with(map[string]any{"kept": "2"})
-	found := with(map[string]any{"old": "1", "kept": "0", "theirs": "x"})
-	patch, err := threeWayPatch(before, wanted, found)
-	if err != nil || string(patch) != `{"data":{"kept":"2","old":null}}` {
-		t.Errorf("patch %s, %v", patch, err)
-	}
-	if patch, err := threeWayPatch(nil, wanted, with(map[string]any{"kept": "2", "theirs": "x"})); err != nil || string(patch) != "{}" {
-		t.Errorf("patch of nothing %s, %v", patch, err)
 	}
 }
