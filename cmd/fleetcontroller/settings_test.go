@@ -1,10 +1,15 @@
 package main
 
 import (
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -83,5 +88,25 @@ func TestCachesLeaveOut(t *testing.T) {
 	}
 	if !secret {
 		t.Error("Secrets are read through a cache of all of them")
+	}
+}
+
+// Every flag is in the document of settings, and none besides.
+func TestFlagsAreDocumented(t *testing.T) {
+	document, err := os.ReadFile("../../docs/operations/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(document), "\n## fleet-controller\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var told, flags []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `--([a-z-]+)` ").FindAllStringSubmatch(section, -1) {
+		told = append(told, row[1])
+	}
+	command().Flags().VisitAll(func(flag *pflag.Flag) { flags = append(flags, flag.Name) })
+	slices.Sort(told)
+	slices.Sort(flags)
+	if diff := cmp.Diff(flags, told); diff != "" {
+		t.Errorf("docs/operations/settings.md (-flags +document):\n%s", diff)
 	}
 }

@@ -39,18 +39,6 @@ func (s *Server) makeKeys() error {
 	return err
 }
 
-// RotateHostKey gives the SSH server a new host key, as a rebuilt (or impersonated) host has.
-func (s *Server) RotateHostKey() error {
-	signer, _, err := newSSHKey()
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hostSigner = signer
-	return nil
-}
-
 func newSSHKey() (ssh.Signer, []byte, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -5,8 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
 )
@@ -227,5 +232,25 @@ func TestDeprecatedTest(t *testing.T) {
 				t.Errorf("exit code %d\n%s\n%s", got.code, got.errOut, got.out)
 			}
 		})
+	}
+}
+
+// Every command is in the document of settings, and none besides.
+func TestCommandsAreDocumented(t *testing.T) {
+	document, err := os.ReadFile("../../docs/operations/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told, commands []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `fleet ([a-z]+)` ").FindAllStringSubmatch(string(document), -1) {
+		told = append(told, row[1])
+	}
+	for _, command := range newRoot(session.New(genericiooptions.NewTestIOStreamsDiscard(), session.Environment{})).Commands() {
+		commands = append(commands, command.Name())
+	}
+	slices.Sort(told)
+	slices.Sort(commands)
+	if diff := cmp.Diff(commands, told); diff != "" {
+		t.Errorf("docs/operations/settings.md (-commands +document):\n%s", diff)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -77,11 +76,6 @@ func deploymentOf(object *fleet.BundleDeployment, name string) *fleet.BundleDepl
 // uidOf returns the UID of a part. It differs from one carrier to another.
 func uidOf(carrier types.UID, part string) types.UID {
 	return carrier + types.UID("."+part)
-}
-
-// CarrierUID returns the UID of the object that is shown to carry a deployment.
-func CarrierUID(deployment *fleet.BundleDeployment) types.UID {
-	return types.UID(strings.TrimSuffix(string(deployment.UID), "."+deployment.Name))
 }
 
 // PartOf returns what a merged object has of a deployment.

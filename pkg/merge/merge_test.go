@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -111,7 +112,7 @@ func TestWhatIsPutInComesOut(t *testing.T) {
 			t.Fatalf("seed %d: %d came out of %d", seed, len(got), len(all))
 		}
 		for i, one := range got {
-			if one.UID != "uid."+one.UID[len("uid."):] || CarrierUID(one) != "uid" || one.ResourceVersion != "7" {
+			if one.UID != "uid."+types.UID(one.Name) || one.ResourceVersion != "7" {
 				t.Errorf("seed %d: %s leads to uid %s version %s", seed, one.Name, one.UID, one.ResourceVersion)
 			}
 			if carriers := Carriers(one); len(carriers) != 1 || carriers[0] != (Carrier{Name: "repo-merged", Parts: len(all)}) {

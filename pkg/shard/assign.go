@@ -15,10 +15,10 @@ func Of(namespace, name string, shards int) int {
 	return int(mix(hash.Sum64()) % uint64(shards))
 }
 
-// Assign gives every shard to a member, each member as many as the others or one more. It depends on nothing
+// assign gives every shard to a member, each member as many as the others or one more. It depends on nothing
 // but the names, and when a member comes or goes few shards move that need not: every shard goes to the member
 // of the highest hash of both that has room (rendezvous hashing with bounded loads).
-func Assign(members []string, shards int) []string {
+func assign(members []string, shards int) []string {
 	owners := make([]string, shards)
 	members = slices.Clone(members)
 	slices.Sort(members)

@@ -20,7 +20,7 @@ func TestSharesAreEven(t *testing.T) {
 	for _, shards := range []int{1, 7, 64, 100} {
 		for count := 1; count <= 12; count++ {
 			names := membersNamed(count)
-			owners := Assign(names, shards)
+			owners := assign(names, shards)
 			share := map[string]int{}
 			for shard, owner := range owners {
 				if !slices.Contains(names, owner) {
@@ -34,12 +34,12 @@ func TestSharesAreEven(t *testing.T) {
 				}
 			}
 			rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-			if !slices.Equal(Assign(names, shards), owners) {
+			if !slices.Equal(assign(names, shards), owners) {
 				t.Errorf("%d shards, %d members: the order of names matters", shards, count)
 			}
 		}
 	}
-	if owners := Assign(nil, 3); !slices.Equal(owners, []string{"", "", ""}) {
+	if owners := assign(nil, 3); !slices.Equal(owners, []string{"", "", ""}) {
 		t.Errorf("without members: %q", owners)
 	}
 }
@@ -49,7 +49,7 @@ func TestSharesAreEven(t *testing.T) {
 func TestFewShardsMove(t *testing.T) {
 	const shards = 64
 	for count := 2; count <= 10; count++ {
-		before, after := Assign(membersNamed(count), shards), Assign(membersNamed(count-1), shards)
+		before, after := assign(membersNamed(count), shards), assign(membersNamed(count-1), shards)
 		moved := 0
 		for shard := range shards {
 			if before[shard] != after[shard] {

@@ -27,7 +27,7 @@ type decision struct {
 
 // decide is pure. It takes no shard from a member that may still work on it.
 func decide(v view) decision {
-	wanted := Assign(v.live, len(v.table))
+	wanted := assign(v.live, len(v.table))
 	var d decision
 	for shard, holder := range v.table {
 		if holder == v.self {

@@ -111,7 +111,7 @@ func TestOneHolderAtAnyTime(t *testing.T) {
 			w.check(t, seed, round)
 		}
 		for shard, holder := range w.table {
-			if want := Assign([]string{"m0", "m1", "m2", "m3"}, 16)[shard]; holder != want {
+			if want := assign([]string{"m0", "m1", "m2", "m3"}, 16)[shard]; holder != want {
 				t.Fatalf("seed %d: shard %d is %q's in the end, want %s", seed, shard, holder, want)
 			}
 		}
@@ -134,7 +134,7 @@ func (w *world) check(t *testing.T, seed uint64, round int) {
 }
 
 func TestDecide(t *testing.T) {
-	mine := Assign([]string{"me", "you"}, 4)
+	mine := assign([]string{"me", "you"}, 4)
 	theirs := slices.Index(mine, "you")
 	ours := slices.Index(mine, "me")
 	table := func(shard int, holder string) []string {

@@ -66,7 +66,7 @@ func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
 	}
 	rollup := in.Rollup
 	if in.Rollout != nil {
-		rollup.AddPending(in.Rollout.Missing)
+		rollup.addPending(in.Rollout.Missing)
 		out.NewlyCreated = in.Rollout.NewlyCreated
 		out.Unavailable, out.MaxUnavailable = in.Rollout.Unavailable, in.Rollout.MaxUnavailable
 		out.UnavailablePartitions = in.Rollout.UnavailablePartitions

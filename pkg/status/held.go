@@ -32,7 +32,7 @@ func HeldBack(resource *fleet.NonReadyResource) (why string, is bool) {
 func (r *Rollup) Hold(held []Held) {
 	for _, one := range held {
 		if one.State == "" {
-			r.AddPending(1)
+			r.addPending(1)
 		}
 	}
 	hold(&r.Summary, held)

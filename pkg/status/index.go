@@ -350,8 +350,8 @@ func (r *Rollup) Add(other Rollup) {
 	r.HelmOps += other.HelmOps
 }
 
-// AddPending counts clusters that have no deployment yet.
-func (r *Rollup) AddPending(n int) {
+// addPending counts clusters that have no deployment yet.
+func (r *Rollup) addPending(n int) {
 	r.Summary.Pending += n
 	r.Summary.DesiredReady += n
 }

@@ -2,7 +2,7 @@
 // the agent deploys what Build returns through Helm's actions, the hub and the command line look at
 // the same objects offline through Objects.
 //
-// A bundle has one of four styles (see StyleOf): a Helm chart, a Kustomize folder, a chart whose output
+// A bundle has one of four styles (see Style): a Helm chart, a Kustomize folder, a chart whose output
 // Kustomize post-processes, or plain manifests with overlays. Whatever the style, the result is a Helm
 // release: plain manifests and Kustomize folders travel in the post-renderer of an otherwise empty chart.
 //

@@ -102,7 +102,7 @@ func TestStyle(t *testing.T) {
 			for _, name := range test.files {
 				files[name] = "x: y\n"
 			}
-			got, err := StyleOf(manifestOf(files), test.options)
+			got, err := styleOf(manifestOf(files), test.options)
 			if (err == nil) != (test.wantErr == "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
 				t.Fatalf("error %v, want %q", err, test.wantErr)
 			}
@@ -482,4 +482,17 @@ func TestRenderingIsDeterministic(t *testing.T) {
 			}
 		})
 	}
+}
+
+// styleOf returns the style of a bundle's files with a cluster's options.
+func styleOf(files content.Manifest, options fleet.BundleDeploymentOptions) (Style, error) {
+	tree, err := unpack(files)
+	if err != nil {
+		return "", err
+	}
+	plan, err := planFor(tree, options)
+	if err != nil {
+		return "", err
+	}
+	return plan.style, nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/kustomize"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/manifest"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/render/overlay"
-	"github.com/fairlead-dev/fairlead/pkg/content"
 )
 
 // Style is how a bundle's files become objects.
@@ -36,19 +35,6 @@ const (
 // use different ones. The name is upstream's.
 func chartFolder(helm fleet.HelmOptions) string {
 	return fmt.Sprintf(".chart/%x", sha256.Sum256([]byte(helm.Chart+":"+helm.Repo+":"+helm.Version)))
-}
-
-// StyleOf returns the style of a bundle's files with a cluster's options.
-func StyleOf(files content.Manifest, options fleet.BundleDeploymentOptions) (Style, error) {
-	tree, err := unpack(files)
-	if err != nil {
-		return "", err
-	}
-	plan, err := planFor(tree, options)
-	if err != nil {
-		return "", err
-	}
-	return plan.style, nil
 }
 
 // plan says what to do with which files.

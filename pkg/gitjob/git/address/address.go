@@ -54,7 +54,7 @@ func isWord(s string) bool {
 
 func refuse(raw, why string) error {
 	return fault.New(fault.Stalled, ReasonInvalidURL,
-		"repository address %q: %s; write https://host/path, ssh://user@host/path or user@host:path", Redact(raw), why)
+		"repository address %q: %s; write https://host/path, ssh://user@host/path or user@host:path", redact(raw), why)
 }
 
 func parseURL(raw string) (Address, error) {
@@ -157,8 +157,8 @@ func (a Address) String() string {
 	return a.Username + "@" + a.Host + ":" + a.Path
 }
 
-// Redact returns raw without user and password, for messages about addresses that do not parse.
-func Redact(raw string) string {
+// redact returns raw without user and password, for messages about addresses that do not parse.
+func redact(raw string) string {
 	scheme, rest, found := strings.Cut(raw, "://")
 	if !found {
 		scheme, rest = "", raw
