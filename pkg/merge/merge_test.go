@@ -273,6 +273,79 @@ func TestPlaceNames(t *testing.T) {
 	}
 }
 
+// A part of any size has room in an empty object, and in another one as long as both limits hold.
+func TestFits(t *testing.T) {
+	for name, test := range map[string]struct {
+		load Load
+		size int
+		want bool
+	}{
+		"empty":           {Load{}, 500, true},
+		"just":            {Load{Bytes: 60, Parts: 1}, 40, true},
+		"too large":       {Load{Bytes: 60, Parts: 1}, 41, false},
+		"last part":       {Load{Bytes: 10, Parts: MaxParts - 1}, 1, true},
+		"a part too many": {Load{Bytes: 10, Parts: MaxParts}, 1, false},
+	} {
+		if got := test.load.Fits(test.size, 100); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// The marks of an object are those of its parts; what no part needs is stale, and other labels are left alone.
+func TestMarks(t *testing.T) {
+	part := fleet.DeploymentPart{Labels: map[string]string{
+		fleet.BundleNamespaceLabel: "ws", fleet.BundleLabel: "app", fleet.ContentLabel: "s-1",
+	}}
+	part.Spec.DeploymentID, part.Spec.StagedDeploymentID = "s-2:x", "s-3:y"
+	want := []string{BundleMark("ws", "app"), ContentMark("s-1"), ContentMark("s-2"), ContentMark("s-3")}
+	if got := Marks(part); !slices.Equal(got, want) {
+		t.Errorf("marks %q, want %q", got, want)
+	}
+	if got := Marks(fleet.DeploymentPart{}); got != nil {
+		t.Errorf("a part of no bundle marks %q", got)
+	}
+	object := &fleet.BundleDeployment{}
+	object.Spec.Parts = map[string]fleet.DeploymentPart{"app": part}
+	object.Labels = map[string]string{fleet.RepoLabel: "repo", BundleMark("ws", "gone"): "", ContentMark("s-0"): ""}
+	for _, mark := range want {
+		object.Labels[mark] = ""
+	}
+	stale := StaleMarks(object)
+	slices.Sort(stale)
+	gone := []string{BundleMark("ws", "gone"), ContentMark("s-0")}
+	slices.Sort(gone)
+	if !slices.Equal(stale, gone) {
+		t.Errorf("stale %q, want %q", stale, gone)
+	}
+}
+
+func TestInMerged(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	one, two := deployment(r, "app"), deployment(r, "other")
+	merged := Explode(implode("m", one, two))[0]
+	moving := Combine([]*fleet.BundleDeployment{one, Explode(implode("m", one))[0]})
+	if InMerged(one) || !InMerged(merged) {
+		t.Errorf("alone %t, merged %t", InMerged(one), InMerged(merged))
+	}
+	for name, test := range map[string]struct {
+		deployments []*fleet.BundleDeployment
+		want        bool
+	}{
+		"none":   {nil, false},
+		"alone":  {[]*fleet.BundleDeployment{one, two}, false},
+		"merged": {[]*fleet.BundleDeployment{two, merged}, true},
+		"moving": {[]*fleet.BundleDeployment{two, moving}, true},
+	} {
+		if got := AnyInMerged(test.deployments); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if alone, shared := StatusBudget(one), StatusBudget(merged); alone != 0 || shared < leastStatus {
+		t.Errorf("a report may take %d bytes alone and %d in a merged object", alone, shared)
+	}
+}
+
 func TestMoved(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	one, two := deployment(r, "app"), deployment(r, "other")

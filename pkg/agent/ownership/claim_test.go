@@ -87,3 +87,23 @@ func TestCheckHook(t *testing.T) {
 		t.Error("a hook may replace another bundle's object")
 	}
 }
+
+func TestOwner(t *testing.T) {
+	hash, id := "objectset.rio.cattle.io/hash", "objectset.rio.cattle.io/id"
+	helm := map[string]string{manifest.ReleaseNameAnnotation: "a", manifest.ReleaseNamespaceAnnotation: "n"}
+	both := map[string]string{id: "default-a", manifest.ReleaseNameAnnotation: "a", manifest.ReleaseNamespaceAnnotation: "n"}
+	for name, test := range map[string]struct {
+		live *unstructured.Unstructured
+		want string
+	}{
+		"nobody":         {live(nil, nil), ""},
+		"a release":      {live(nil, helm), "Helm release n/a"},
+		"a set":          {live(map[string]string{hash: "aaaa"}, both), "bundle set default-a (release n/a)"},
+		"a set, by hash": {live(map[string]string{hash: "aaaa"}, nil), "bundle set aaaa (release unknown)"},
+		"an id alone":    {live(nil, map[string]string{id: "default-a"}), ""},
+	} {
+		if got := Owner(test.live); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
