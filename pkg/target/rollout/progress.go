@@ -156,17 +156,17 @@ func (p *pass) failures(parts []partition) (all int, breached bool, err error) {
 }
 
 // phase says whether the rollout goes on by itself. Members that are not waited for keep it from nothing,
-// but for those that nobody could plan.
+// but for those that nobody could plan. A pause is no such excuse: what it stops is not complete.
 func (p *pass) phase(paused bool) fleet.RolloutPhase {
 	left := 0
 	for i, state := range p.progress {
-		waited := !p.exempt[i] || p.members[i].Frozen
+		waited := !p.excused[i] || p.members[i].Frozen
 		if waited && state != succeeded && !p.tolerated[i] {
 			left++
 		}
 	}
 	switch {
-	case p.decision.Rollout.Breached, paused && p.decision.Rollout.ToApply > 0, p.decision.Stuck != "":
+	case p.decision.Rollout.Breached, paused && (left > 0 || p.decision.Rollout.ToApply > 0), p.decision.Stuck != "":
 		return fleet.RolloutHalted
 	case left == 0:
 		return fleet.RolloutComplete
