@@ -113,7 +113,7 @@ func awaitKinds(ctx context.Context, config *rest.Config, manifest string) error
 		}
 		for _, version := range definition.Spec.Versions {
 			group := schema.GroupVersion{Group: definition.Spec.Group, Version: version.Name}
-			err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+			err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
 				served, err := client.ServerResourcesForGroupVersion(group.String())
 				return err == nil && slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == definition.Spec.Names.Plural }), nil
 			})

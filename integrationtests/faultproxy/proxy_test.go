@@ -113,7 +113,11 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request, request Request) {
 		})
 		since, _ = strconv.Atoi(list.ResourceVersion)
 	}
-	stop := context.AfterFunc(r.Context(), a.changed.Broadcast)
+	stop := context.AfterFunc(r.Context(), func() {
+		a.mu.Lock() // else who has looked and does not wait yet would miss it, and wait for ever
+		defer a.mu.Unlock()
+		a.changed.Broadcast()
+	})
 	defer stop()
 	for r.Context().Err() == nil {
 		a.mu.Lock()

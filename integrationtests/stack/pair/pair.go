@@ -75,7 +75,7 @@ func (p *Pair) installDefinitions(t testing.TB) {
 	if _, err := p.Hub.Kubectl(t.Context(), definitions, "apply", "--server-side", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Hub.Kubectl(t.Context(), nil, "wait", "--for=condition=Established", "crd", "--all"); err != nil {
+	if _, err := p.Hub.Kubectl(t.Context(), nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=3m"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -86,7 +86,7 @@ func (w *world) prepare() {
 	if _, err := w.hub.Kubectl(w.t.Context(), file, "apply", "--server-side", "-f", "-"); err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.hub.Kubectl(w.t.Context(), nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"); err != nil {
+	if _, err := w.hub.Kubectl(w.t.Context(), nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=3m"); err != nil {
 		w.t.Fatal(err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}}

@@ -63,7 +63,7 @@ spec: {group: ` + dead + `, version: v1, groupPriorityMinimum: 100, versionPrior
 
 	// Somebody else installs a kind: who asks for it next is told of it.
 	w.apply(definition(group))
-	w.kubectl("wait", "--for=condition=Established", "crd/jars."+group, "--timeout=60s")
+	w.kubectl("wait", "--for=condition=Established", "crd/jars."+group, "--timeout=3m")
 	w.put("caps", bundle{files: chart(map[string]string{"a.yaml": caps}), options: fleet.BundleDeploymentOptions{ForceSyncGeneration: 1}})
 	w.wantData("caps", map[string]string{"apps": "true", "jars": "true"})
 	w.put("jar", bundle{files: map[string]string{"a.yaml": jar}})
