@@ -27,7 +27,7 @@ const (
 	plural       = "bundledeployments"
 )
 
-// floor writes bare objects of a kind with the schema of BundleDeployments, which nobody watches: bodies that
+// floor writes bare objects of a kind with the schema of BundleDeployments, which only the garbage collector watches: bodies that
 // are encoded before, answers that nobody decodes.
 type floor struct {
 	t       testing.TB

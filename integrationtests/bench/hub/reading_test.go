@@ -3,6 +3,7 @@ package hub
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -18,11 +19,11 @@ import (
 
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 // reading is what API server and controller have counted at a time.
 type reading struct {
-	at time.Time
 	// writes since the start of the API server.
 	writes writes.Requests
 	// latency of requests that are no watches.
@@ -98,23 +99,49 @@ const (
 	evaluations = "fleet_target_evaluations_total"
 )
 
-// read takes a reading.
-func (r *run) read() reading {
+// server reads families of the API server's metrics.
+func (r *run) server(names ...string) map[string]*dto.MetricFamily {
 	r.t.Helper()
-	now := reading{at: time.Now(), latency: histogram{}, memory: map[string]stack.Memory{}}
-	var err error
-	if now.writes, err = r.stack.Hub.MutatingRequests(r.t.Context()); err != nil {
-		r.t.Fatal(err)
-	}
 	stream, err := r.stack.Hub.Clients().Discovery().RESTClient().Get().AbsPath("/metrics").Stream(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer stream.Close()
-	server, err := families(stream, durations, longRunning, storageSize)
+	found, err := families(stream, names...)
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	return found
+}
+
+// awaitCollector waits until the garbage collector watches our deployments and those of the floor. It looks for new
+// kinds every half minute and lists all there is of them, which would fall into one phase or another by chance.
+func (r *run) awaitCollector() {
+	r.t.Helper()
+	r.awaitSlowly("the garbage collector watches both kinds", time.Second, func(context.Context) error {
+		watched := map[string]float64{}
+		for _, metric := range r.server(longRunning)[longRunning].GetMetric() {
+			if labelOf(metric, "verb") == "WATCH" && labelOf(metric, "resource") == plural {
+				watched[labelOf(metric, "group")] += metric.GetGauge().GetValue()
+			}
+		}
+		// Ours is watched by the hub and by the agents, too.
+		if watched[floorGroup] < 1 || watched[fleet.GroupVersion.Group] < 3 {
+			return fmt.Errorf("watches: %v", watched)
+		}
+		return nil
+	})
+}
+
+// read takes a reading.
+func (r *run) read() reading {
+	r.t.Helper()
+	now := reading{latency: histogram{}, memory: map[string]stack.Memory{}}
+	var err error
+	if now.writes, err = r.stack.Hub.MutatingRequests(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	server := r.server(durations, longRunning, storageSize)
 	for _, metric := range server[durations].GetMetric() {
 		if verb := labelOf(metric, "verb"); verb == "WATCH" || verb == "CONNECT" || labelOf(metric, "group") != "fleet.cattle.io" {
 			continue

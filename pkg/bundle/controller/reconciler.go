@@ -3,12 +3,14 @@ package controller
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,9 +106,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !bundle.DeletionTimestamp.IsZero() {
 		return settle(r.delete(ctx, &bundle))
 	}
-	if added, err := r.ensureFinalizer(ctx, &bundle); added || err != nil {
-		// The answer has the files in place of their summary: go on with the cached object.
-		return reconcile.Result{RequeueAfter: behindRetry}, err
+	if err := r.ensureFinalizer(ctx, &bundle); err != nil {
+		return reconcile.Result{}, err
 	}
 	pass := r.deploy(ctx, &bundle)
 	if pause := pass.tooEarly(); pause > 0 {
@@ -216,16 +217,26 @@ func (r *Reconciler) validates(bundle *fleet.Bundle) bool {
 	return r.Validate
 }
 
-func (r *Reconciler) ensureFinalizer(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
-	before := bundle.DeepCopy()
+// ensureFinalizer is there before any deployment is. The answer is only metadata: a whole one would have the files in
+// place of their summary, which the pass goes on with.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, bundle *fleet.Bundle) error {
 	if !controllerutil.AddFinalizer(bundle, fleet.BundleFinalizer) {
-		return false, nil
+		return nil
 	}
-	if err := r.Client.Patch(ctx, bundle, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return true, fmt.Errorf("add finalizer to bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"finalizers": bundle.Finalizers, "resourceVersion": bundle.ResourceVersion, // somebody else may have added theirs
+	}})
+	if err != nil {
+		return fmt.Errorf("add finalizer to bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
 	}
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: bundle.Namespace, Name: bundle.Name}}
+	answer.SetGroupVersionKind(fleet.GroupVersion.WithKind("Bundle"))
+	if err := r.Client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("add finalizer to bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
+	}
+	bundle.ResourceVersion = answer.ResourceVersion
 	r.writes.WroteOwn(client.ObjectKeyFromObject(bundle), bundle.ResourceVersion)
-	return true, nil
+	return nil
 }
 
 // tell writes the status when it differs. Numbers alone wait for their time; what answers an edit, and what
