@@ -3,6 +3,7 @@ package stack_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack/stacktest"
 )
@@ -40,15 +42,22 @@ func TestProgramsComeBackAfterKill(t *testing.T) {
 		if program.Pid() == before {
 			t.Errorf("%s was not restarted", name)
 		}
-		metrics, err := http.Get("http://" + program.Metrics + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(metrics.Body)
-		metrics.Body.Close()
-		if err != nil || !strings.Contains(string(content), "go_goroutines") {
-			t.Errorf("%s: metrics %v, %.100s", name, err, content)
-		}
+		kubetest.Eventually(t, name+" serves its metrics", func(ctx context.Context) error { // it may be ready before it does
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+program.Metrics+"/metrics", nil)
+			if err != nil {
+				return err
+			}
+			metrics, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return err
+			}
+			defer metrics.Body.Close()
+			content, err := io.ReadAll(metrics.Body)
+			if err != nil || !strings.Contains(string(content), "go_goroutines") {
+				return fmt.Errorf("%v, %.100s", err, content)
+			}
+			return nil
+		})
 	}
 }
 
