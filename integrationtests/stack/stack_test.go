@@ -54,7 +54,7 @@ func TestProgramsComeBackAfterKill(t *testing.T) {
 			defer metrics.Body.Close()
 			content, err := io.ReadAll(metrics.Body)
 			if err != nil || !strings.Contains(string(content), "go_goroutines") {
-				return fmt.Errorf("%v, %.100s", err, content)
+				return errors.Join(fmt.Errorf("it answers %.100s", content), err)
 			}
 			return nil
 		})
