@@ -288,11 +288,15 @@ func (h *hub) addBundles() error {
 	if err := h.Add(renderer); err != nil {
 		return fmt.Errorf("add the rendering of bundles: %w", err)
 	}
+	deployments, err := carrier.Brief(h.GetClient(), h.GetConfig(), h.GetHTTPClient())
+	if err != nil {
+		return err
+	}
 	reconciler := &bundlecontroller.Reconciler{
 		Client:      h.GetClient(),
 		Reader:      h.GetAPIReader(),
 		Rollups:     h.feed,
-		Deployments: h.deployments(),
+		Deployments: carrier.New(deployments, h.GetAPIReader()),
 		Keeper:      h.keeper,
 		Events:      h.GetEventRecorder("fleet-controller"),
 		Validate:    h.settings.validateBundles,
@@ -306,8 +310,6 @@ func (h *hub) addBundles() error {
 	}
 	return reconciler.Register(h, h.feed.Source(status.KindBundle), h.settings.bundleWorkers)
 }
-
-func (h *hub) deployments() *carrier.Writer { return carrier.New(h.GetClient(), h.GetAPIReader()) }
 
 func (h *hub) addGitRepos() error {
 	service, err := git.New(git.Options{Dir: h.settings.cacheDir, Timeout: orDuration(h.config.GitClientTimeout, 0)})

@@ -76,14 +76,15 @@ func (w *Writer) Update(ctx context.Context, deployment, before *fleet.BundleDep
 	return nil
 }
 
-// patch writes a deployment that has an object of its own, and notes its new resource version. The answer is read into
-// another object, because what is written may share with what others read.
+// patch writes a deployment that has an object of its own, and notes its new resource version. The answer is metadata
+// alone, as with new ones (Brief).
 func (w *Writer) patch(ctx context.Context, deployment, before *fleet.BundleDeployment) error {
 	data, err := client.MergeFrom(before).Data(deployment)
 	if err != nil {
 		return err
 	}
-	answer := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
+	answer.SetGroupVersionKind(deploymentKind)
 	if err := w.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, data)); err != nil {
 		return err
 	}

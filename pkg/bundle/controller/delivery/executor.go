@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -132,8 +133,8 @@ func (p *pass) atOnce() int {
 	return writers
 }
 
-// request does something that takes requests of its own; what takes none is not to wait for a slot. A bundle's wait for each other first, so that those of a
-// large one do not stand before a small one's.
+// request does something that takes requests of its own; what takes none is not to wait for a slot. A bundle's wait for
+// each other first, so that those of a large one do not stand before a small one's.
 func (p *pass) request(do func() error) error {
 	for _, slots := range []chan struct{}{p.slots, p.Executor.slots} {
 		slots <- struct{}{}
@@ -293,17 +294,22 @@ func (p *pass) delete(ctx context.Context, deployment *target.Deployment) error 
 	return nil
 }
 
-// each calls work for every item, for so many at a time (-1 for all), in order, and joins the errors in order.
+// each calls work for every item, for so many at a time (-1 for all), in order, and joins the errors in order. Those who
+// work go from item to item, so that their stacks grow once.
 func each[T any](items []T, atOnce int, work func(*T) error) error {
+	if atOnce < 0 {
+		atOnce = len(items)
+	}
 	problems := make([]error, len(items))
-	var group errgroup.Group
-	group.SetLimit(atOnce)
-	for i := range items {
-		group.Go(func() error {
-			problems[i] = work(&items[i])
-			return nil
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(atOnce, len(items)) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(items)); i = next.Add(1) - 1 {
+				problems[i] = work(&items[i])
+			}
 		})
 	}
-	_ = group.Wait() // every item has its own error
+	workers.Wait()
 	return fault.Join(problems...)
 }
