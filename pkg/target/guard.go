@@ -74,7 +74,7 @@ func explain(s Snapshot, deletions []Deployment) (explained, others []Deployment
 		return nil, deletions
 	}
 	for _, deployment := range deletions {
-		if s.Memory.wouldReach(deployment.Object) {
+		if s.Memory.wouldReach(deployment) {
 			others = append(others, deployment)
 		} else {
 			explained = append(explained, deployment)

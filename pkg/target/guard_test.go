@@ -139,6 +139,33 @@ func TestWhatWaitsGoesOnWaiting(t *testing.T) {
 	step("few others go", 3, 0)
 }
 
+// After a restart nobody knows any more by which labels the bundle reached what waits; but it waited before the edit that
+// comes then.
+func TestAnEditAfterARestartExplainsNothingThatWaited(t *testing.T) {
+	const prod = "targets: [{clusterSelector: {matchLabels: {env: prod}}}]"
+	w := newWorld(t)
+	s := Snapshot{Bundle: bundleOf(t, prod), ManifestID: "s-1", Clusters: fleetOf(20), Memory: &Memory{}}
+	forAll(&s, func(c *ClusterInfo) { c.Labels = map[string]string{"env": "prod"} })
+	w.settle(s)
+	s.Clusters = relabelled(s.Clusters, 12, nil)
+	step := func(what string, wantDelete, wantHeld int) {
+		t.Helper()
+		s.Current = w.current()
+		plan, err := NewPlan(s)
+		if held, _ := heldBy(plan); err != nil || len(plan.Delete) != wantDelete || len(held) != wantHeld {
+			t.Fatalf("%s: %d deletes, %d held, %v; want %d, %d", what, len(plan.Delete), len(held), err, wantDelete, wantHeld)
+		}
+		w.carryOut(plan)
+	}
+	step("labels go", 0, 12)
+	s.Memory = &Memory{}
+	step("the hub restarts", 0, 12)
+	s.Bundle, s.PersonsEdit = edited(t, s.Bundle, "targets: [{clusterSelector: {matchLabels: {env: prod, tier: gold}}}]"), true
+	step("an edit removes the others", 8, 12)
+	s.PersonsEdit = false
+	step("and is carried out", 0, 12)
+}
+
 // Whatever is edited and relabelled at once: what is deleted the edit removes from the clusters as they were, or it is
 // not much; what waits is exactly the rest; and it goes on waiting, whether the next pass still takes the edit for new
 // or not.

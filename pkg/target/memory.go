@@ -198,12 +198,13 @@ func deploymentKey(deployment Deployment) types.NamespacedName {
 }
 
 // wouldReach says that the bundle, as it is now, would still reach a lost cluster if that had the labels by which it was
-// reached last. Of what was never seen to be reached, as after a restart, that cannot be said.
-func (m *Memory) wouldReach(deployment *fleet.BundleDeployment) bool {
-	key := clusterKey(deployment)
+// reached last. Of what was never seen to be reached, as after a restart, that cannot be said: what waited before the
+// spec changed was lost to something else.
+func (m *Memory) wouldReach(deployment Deployment) bool {
+	key := clusterKey(deployment.Object)
 	labels, known := m.lost[key]
 	if !known {
-		return false
+		return m.held[deploymentKey(deployment)]
 	}
 	cluster := match.Cluster{Namespace: key.Namespace, Name: key.Name, Labels: labels}
 	return m.matcher.Match(cluster, match.GroupsOf(cluster, m.groups)).Deploy
