@@ -22,6 +22,7 @@ import (
 func TestWritesAreCountedExactly(t *testing.T) {
 	cluster := clusters.Get(t).Hub
 	namespace := kubetest.Namespace(t, cluster)
+	kubetest.AwaitNamespacesGone(t, cluster) // with them goes every collection of Secrets, one request each
 	before, err := cluster.MutatingRequests(t.Context())
 	if err != nil {
 		t.Fatal(err)
