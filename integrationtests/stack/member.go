@@ -52,7 +52,9 @@ func (s *Stack) join(ctx context.Context, member *Member) error {
 	if err := install(ctx, member.Cluster, "fleet-agent", values); err != nil {
 		return err
 	}
-	member.Agent, err = s.startProgram(ctx, member.Cluster, s.options.Programs.Agent, agentProgram, agentName(member.Name), s.options.AgentArgs...)
+	// There is one agent, as there is one controller: see startController.
+	args := append([]string{"--leader-elect=false"}, s.options.AgentArgs...)
+	member.Agent, err = s.startProgram(ctx, member.Cluster, s.options.Programs.Agent, agentProgram, agentName(member.Name), args...)
 	if err != nil {
 		return err
 	}

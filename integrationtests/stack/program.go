@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
@@ -140,10 +141,17 @@ const (
 	lastPort  = 32000
 )
 
-// FreeAddress returns a host:port on 127.0.0.1 where nobody listens, and which no client is given before a program does.
+// givenAddresses are those that FreeAddress has given out. Until its program listens, nobody sees that one is taken.
+var givenAddresses sync.Map
+
+// FreeAddress returns a host:port on 127.0.0.1 where nobody listens, which this process was not given before, and which
+// no client is given before a program listens there.
 func FreeAddress() (string, error) {
 	for range 100 {
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(lastPort-firstPort)))
+		if _, given := givenAddresses.LoadOrStore(address, true); given {
+			continue
+		}
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
 			continue
