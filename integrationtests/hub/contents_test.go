@@ -175,7 +175,8 @@ func TestContentsInRegistry(t *testing.T) {
 	oci := ociserver.Start(writer, reader)
 	t.Cleanup(oci.Close)
 	namespace := h.workspace("dev", "prod")
-	repo, first := h.repo(map[string]string{"one.yaml": fmt.Sprintf(configMap, "first")})
+	// Files that no other test has: theirs would be on the hub under the same name.
+	repo, first := h.repo(map[string]string{"one.yaml": fmt.Sprintf(configMap, "first in a registry")})
 	object := gitRepo(namespace, "oci", repo.HTTPURL(), func(s *fleet.GitRepoSpec) { s.OCIRegistrySecret = "registry" })
 	h.create(object)
 	wait(h, object, "says what is missing", readySays("Secret "+namespace+"/registry"))
@@ -249,7 +250,7 @@ func TestContentsInRegistry(t *testing.T) {
 		}
 	}
 
-	second := h.commit(repo, map[string]string{"one.yaml": fmt.Sprintf(configMap, "second")})
+	second := h.commit(repo, map[string]string{"one.yaml": fmt.Sprintf(configMap, "second in a registry")})
 	wait(h, object, "has the second commit", commitIs(second))
 	oci.SetAway(true)
 	if err := h.client.Delete(t.Context(), object); err != nil {

@@ -2,10 +2,11 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -67,22 +68,35 @@ func TestDependenciesGoFirst(t *testing.T) {
 	}
 }
 
-// inOrder checks that the first write of one kind to shop-app on each cluster comes after that to others.
+// inOrder checks that the first write of one kind to shop-app on each cluster was asked for after that to others.
 func (h *hub) inOrder(namespace, verb string, first map[string][]string) {
 	h.t.Helper()
-	all := h.writes()
-	at := func(cluster, name string) int {
-		return slices.IndexFunc(all, func(w writes.Write) bool {
-			return w.Verb == verb && w.Subresource == "" && strings.HasPrefix(w.Namespace, "cluster-"+namespace+"-"+cluster+"-") &&
-				w.Resource == "bundledeployments" && w.Name == name && !writes.Refused(w.Request)
-		})
-	}
 	for cluster, others := range first {
-		app := at(cluster, "shop-app")
+		app := h.firstWrite(namespace, verb, cluster, "shop-app")
 		for _, other := range others {
-			if index := at(cluster, other); index < 0 || app < 0 || index > app {
-				h.t.Errorf("%s of shop-app on %s is write %d, of %s write %d", verb, cluster, app, other, index)
+			if at := h.firstWrite(namespace, verb, cluster, other); at.After(app) {
+				h.t.Errorf("%s of shop-app on %s comes at %s, of %s at %s", verb, cluster, app, other, at)
 			}
 		}
 	}
+}
+
+// firstWrite returns when a deployment was first written so. The audit log has a write a moment after its answer was given,
+// and two of them perhaps in another order than they came in.
+func (h *hub) firstWrite(namespace, verb, cluster, name string) (at time.Time) {
+	h.t.Helper()
+	kubetest.Eventually(h.t, fmt.Sprintf("the audit log has a %s of %s on %s", verb, name, cluster), func(context.Context) error {
+		for _, w := range h.writes() {
+			found := w.Verb == verb && w.Subresource == "" && belongsTo(w.Namespace, namespace+"-"+cluster) &&
+				w.Resource == "bundledeployments" && w.Name == name && !writes.Refused(w.Request)
+			if found && (at.IsZero() || w.Time.Before(at)) {
+				at = w.Time
+			}
+		}
+		if at.IsZero() {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	return at
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fairlead-dev/fairlead/integrationtests/gitserver"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
@@ -232,12 +233,12 @@ func (m *merging) label(name, key, value string) {
 	}
 }
 
-// patches are the hub's writes of merged objects of a cluster.
+// patches are the hub's writes of merged objects of a cluster that were carried out: one that is refused is tried again.
 func (m *merging) patches(name string) []string {
 	m.t.Helper()
 	var found []string
 	for _, write := range m.writes() {
-		if write.Resource == "bundledeployments" && write.Namespace == names.ClusterNamespace(m.namespace, name) && write.Verb == "patch" {
+		if write.Resource == "bundledeployments" && write.Namespace == names.ClusterNamespace(m.namespace, name) && write.Verb == "patch" && writes.CarriedOut(write.Request) {
 			found = append(found, write.Name)
 		}
 	}

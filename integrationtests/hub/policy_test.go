@@ -75,7 +75,6 @@ func TestPolicyBoundsBundles(t *testing.T) {
 		BundleDeploymentOptions: fleet.BundleDeploymentOptions{TargetNamespace: "apps"},
 		Targets:                 []fleet.BundleTarget{{ClusterTarget: fleet.ClusterTarget{ClusterSelector: &metav1.LabelSelector{}}}},
 	})
-	h.create(escapes, raw)
 	says := func(text string) func(*fleet.Bundle) error {
 		return func(object *fleet.Bundle) error {
 			if ready := status.Find(object.Status.Conditions, fleet.ConditionReady); ready == nil || !strings.Contains(ready.Message, text) {
@@ -84,6 +83,16 @@ func TestPolicyBoundsBundles(t *testing.T) {
 			return nil
 		}
 	}
+	// The hub hears of policies and of Bundles by watches of their own. What was sent before it hears of a policy stays.
+	at := []fleet.BundleTarget{{ClusterTarget: fleet.ClusterTarget{ClusterName: "inside"}}}
+	demanding := bundle("demanding", fleet.BundleSpec{BundleDeploymentOptions: fleet.BundleDeploymentOptions{TargetNamespace: "apps"}, Targets: at})
+	restricting := bundle("restricting", fleet.BundleSpec{
+		BundleDeploymentOptions: fleet.BundleDeploymentOptions{ServiceAccount: "tenant", TargetNamespace: "kube-system"}, Targets: at,
+	})
+	h.create(demanding, restricting)
+	wait(h, demanding, "knows the policy", says("requires a serviceAccount"))
+	wait(h, restricting, "knows the restriction", says("is not allowed"))
+	h.create(escapes, raw)
 	wait(h, escapes, "names the namespace", says(`Cluster `+namespace+`/outside: held back: namespace "kube-system" is not allowed`))
 	wait(h, raw, "demands a service account", says("requires a serviceAccount"))
 	made := h.waitDeployments("escapes", namespace, "inside")

@@ -22,8 +22,8 @@ const (
 	manyGitRepos = 50
 	slice        = 1
 	manyInterval = 3 * time.Second
-	// quietTime is longer than any status is held back.
-	quietTime = 2 * time.Second
+	// quietTime is longer than any status is held back, and than a busy machine stands still.
+	quietTime = 5 * time.Second
 )
 
 // Many GitRepos of one repository and branch: one listing of references in an interval, one fetch for a
