@@ -172,7 +172,15 @@ func TestHeartbeatsWriteNothing(t *testing.T) {
 		return nil
 	})
 	h.settle(t)
-	began := len(h.hubWrites(t, workspace, agent.namespace))
+	began := 0
+	kubetest.Eventually(t, "the hub has written all about the new cluster", func(context.Context) error {
+		before := len(h.hubWrites(t, workspace, agent.namespace))
+		h.quiet(t)
+		if began = len(h.hubWrites(t, workspace, agent.namespace)); began != before {
+			return fmt.Errorf("%d writes became %d", before, began)
+		}
+		return nil
+	})
 	if began == 0 {
 		t.Fatal("the hub made a cluster without a write: this test sees nothing")
 	}

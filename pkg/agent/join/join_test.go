@@ -227,9 +227,10 @@ func TestRegistration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := list(t.Context(), connection.Config(), credential.DeploymentNamespace); err != nil {
-		t.Errorf("list deployments: %v", err)
-	}
+	// An API server learns of new rights a moment after they are stored.
+	kubetest.Eventually(t, "the agent may list its deployments", func(ctx context.Context) error {
+		return list(ctx, connection.Config(), credential.DeploymentNamespace)
+	})
 	if err := list(t.Context(), connection.Config(), s.workspace); !apierrors.IsForbidden(err) {
 		t.Errorf("list deployments of others: %v, want it forbidden", err)
 	}
