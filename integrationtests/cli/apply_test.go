@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -88,11 +91,22 @@ func TestApplyWritesBundlesAndValues(t *testing.T) {
 func TestApplyAgainWritesNothing(t *testing.T) {
 	h := getHub(t)
 	dir := repository(t, shop())
-	h.must(t, "apply", "shop", "raw", "web", "--commit", "abc")
-	before, err := h.kube.MutatingRequests(t.Context())
+	start, err := h.kube.MutatingRequests(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.must(t, "apply", "shop", "raw", "web", "--commit", "abc")
+	var before writes.Requests
+	kubetest.Eventually(t, "two bundles and a Secret are counted", func(ctx context.Context) (err error) { // a moment after the answers
+		if before, err = h.kube.MutatingRequests(ctx); err != nil {
+			return err
+		}
+		bundles, secrets := before.Since(start).Only(writes.InGroup(fleet.GroupVersion.Group)), before.Since(start).Only(writes.OnResource("", "secrets"))
+		if bundles.Total() != 2 || secrets.Total() != 1 {
+			return fmt.Errorf("%s\n%s", bundles, secrets)
+		}
+		return nil
+	})
 	// Another commit that does not touch the bundles is no reason to write.
 	got := h.must(t, "apply", "shop", "raw", "web", "--commit", "def")
 	after, err := h.kube.MutatingRequests(t.Context())

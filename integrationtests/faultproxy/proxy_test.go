@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,7 +146,7 @@ type world struct {
 	proxy    *Proxy
 	clients  kubernetes.Interface
 	informer cache.SharedIndexInformer
-	deleted  int
+	deleted  atomic.Int64
 }
 
 func newWorld(t *testing.T) *world {
@@ -177,11 +178,20 @@ func newWorld(t *testing.T) *world {
 	informers := confirm.NewInformers(lookup, confirm.KindOf(clientgoscheme.Scheme), time.Now)
 	from := cache.NewListWatchFromClient(w.clients.CoreV1().RESTClient(), "configmaps", "ns", fields.Everything())
 	w.informer = informers.New(from, &corev1.ConfigMap{}, 0, cache.Indexers{})
-	if _, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { w.deleted++ }}); err != nil {
+	if _, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { w.deleted.Add(1) }}); err != nil {
 		t.Fatal(err)
 	}
 	go w.informer.RunWithContext(t.Context())
 	w.shows("0")
+	// Where an informer lists first, it watches a moment after it shows what there is.
+	w.eventually(func() error {
+		w.proxy.mu.Lock()
+		defer w.proxy.mu.Unlock()
+		if len(w.proxy.watches) == 0 {
+			return errors.New("no watch is running")
+		}
+		return nil
+	})
 	return w
 }
 
@@ -251,8 +261,8 @@ func TestInformerRecovers(t *testing.T) {
 			w.api.put("a", "2")
 			w.api.put("b", "2")
 			w.shows("2")
-			if w.deleted > 0 {
-				t.Errorf("%d deletions were told", w.deleted)
+			if deleted := w.deleted.Load(); deleted > 0 {
+				t.Errorf("%d deletions were told", deleted)
 			}
 		})
 	}

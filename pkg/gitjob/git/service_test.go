@@ -19,6 +19,7 @@ import (
 
 	"github.com/fairlead-dev/fairlead/integrationtests/gitserver"
 	"github.com/fairlead-dev/fairlead/integrationtests/gitserver/gitservertest"
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/process"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/store"
@@ -594,14 +595,12 @@ func TestSilentServerTimesOut(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := process.ReservePort() // where nobody listens, nor will while this runs
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { _ = port.Release() })
+	address := fmt.Sprintf("127.0.0.1:%d", port.Number())
 	server := gitservertest.Start(t)
 	for name, source := range map[string]git.Source{
 		"http": {URL: "http://" + address + "/app"},
