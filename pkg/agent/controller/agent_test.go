@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/testr"
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -99,7 +100,7 @@ func (w *world) prepare() {
 func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	log := testr.NewWithOptions(w.t, testr.Options{LogTimestamp: true})
+	log := w.log()
 	from, err := hub.New(w.toHub(), w.namespace, registry.Client{})
 	if err != nil {
 		w.t.Fatal(err)
@@ -132,6 +133,25 @@ func (w *world) start() {
 		}
 	}
 	w.t.Cleanup(func() { w.stop() })
+}
+
+// log returns a log of the test's, which takes nothing any more once the test has ended: a watch that is told to end may
+// say something a moment later, and for that the test program would end.
+func (w *world) log() logr.Logger {
+	var mu sync.Mutex
+	ended := false
+	w.t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+	})
+	return funcr.New(func(prefix, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			w.t.Log(strings.TrimSpace(prefix + " " + args))
+		}
+	}, funcr.Options{LogTimestamp: true})
 }
 
 // bundle is what a test deploys.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
+	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
@@ -157,7 +158,7 @@ func TestCorrectionIsOneWrite(t *testing.T) {
 	w.untilData("tide", "level", "1")
 	settle := time.NewTimer(2 * time.Second)
 	<-settle.C
-	if written := w.memberWrites()[before:]; len(written) != 2 { // somebody's and ours
+	if written := w.memberWrites()[before:]; len(written) != 2 && !anyGivenUp(written) { // somebody's and ours
 		t.Errorf("writes: %v", written)
 	}
 	if got := w.revisions("once"); len(got) != 1 {
@@ -266,21 +267,28 @@ func TestIdleWritesNothing(t *testing.T) {
 		w.until(name, fleet.Ready)
 	}
 	count := func() int {
-		writes, err := w.hub.Writes()
+		all, err := w.hub.Writes()
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := 0
-		for _, write := range writes {
-			if write.Namespace == w.namespace && write.Subresource == "status" && write.Resource == "bundledeployments" {
+		for _, write := range all {
+			if write.Namespace == w.namespace && write.Subresource == "status" && write.Resource == "bundledeployments" && writes.CarriedOut(write.Request) {
 				n++
 			}
 		}
 		return n
 	}
-	settle := time.NewTimer(2 * time.Second)
-	<-settle.C
-	before := count()
+	settle, before := time.NewTimer(time.Hour), 0
+	kubetest.Eventually(t, "the agent has nothing more to say", func(context.Context) error {
+		last := count()
+		settle.Reset(2 * time.Second)
+		<-settle.C
+		if before = count(); before != last {
+			return fmt.Errorf("%d status writes became %d", last, before)
+		}
+		return nil
+	})
 	if before > 3*2 {
 		t.Errorf("%d status writes to create three bundles, want at most two each", before)
 	}

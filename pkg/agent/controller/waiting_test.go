@@ -33,7 +33,7 @@ func TestAtomicUpgrade(t *testing.T) {
 	options := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Atomic: true, TimeoutSeconds: 20}}
 	first := w.put("atom", bundle{files: map[string]string{"a.yaml": configMap("atom", "a", "1")}, options: options})
 	w.until("atom", fleet.Ready)
-	options = fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Atomic: true, TimeoutSeconds: 2}}
+	options = fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Atomic: true, TimeoutSeconds: 5}}
 	w.put("atom", bundle{files: map[string]string{"a.yaml": configMap("atom", "a", "2") + "---\n" + stuck("1")}, options: options})
 	failed := w.until("atom", fleet.ErrApplied)
 	if failed.Status.AppliedDeploymentID != first {
