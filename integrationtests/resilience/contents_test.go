@@ -1,6 +1,7 @@
 package resilience
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -112,6 +114,7 @@ func TestBundleInARegistry(t *testing.T) {
 	reader := ociserver.User{Name: "reader", Password: "password-of-reader", ReadOnly: true}
 	oci := ociserver.Start(writer, reader)
 	t.Cleanup(oci.Close)
+	t.Cleanup(func() { awaitNoArtifacts(t, shared.Get(t).Client) })
 	secret := oci.Secret(stack.Workspace, "registry", writer, &reader)
 	if err := shared.Get(t).Client.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
@@ -129,6 +132,28 @@ func TestBundleInARegistry(t *testing.T) {
 	w.awaitReady(w.commit(map[string]string{"one.yaml": value("stored-one", "second")}))
 	for _, member := range w.Members {
 		w.has(member, "stored-one", "second")
+	}
+}
+
+// awaitNoArtifacts waits until the hub has removed all contents from registries, by the Secrets that tell of them: without
+// the registry it would go on to try, and to complain, while other tests look at what it writes.
+func awaitNoArtifacts(t *testing.T, hub client.Client) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
+	defer cancel()
+	err := stack.Await(ctx, "the registry is empty", func(ctx context.Context) error {
+		var left corev1.SecretList
+		if err := hub.List(ctx, &left, client.MatchingLabels{fleet.InternalSecretLabel: "true"}); err != nil {
+			return err
+		}
+		for i := range left.Items {
+			if left.Items[i].Type == fleet.OCIStorageSecretType {
+				return fmt.Errorf("Secret %s/%s is there", left.Items[i].Namespace, left.Items[i].Name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

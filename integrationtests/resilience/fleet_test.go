@@ -106,16 +106,19 @@ func (w *world) commit(files map[string]string) string {
 // awaitReady waits until a commit runs on all members.
 func (w *world) awaitReady(commit string) {
 	w.t.Helper()
-	kubetest.Eventually(w.t, w.name+" runs on all members", func(ctx context.Context) error {
-		progress, err := w.Progress(ctx, w.name)
-		if err != nil {
-			return err
-		}
-		if missing := progress.Missing(commit, len(w.Members)); missing != "" {
-			return errors.New(missing)
-		}
-		return nil
-	})
+	kubetest.Eventually(w.t, w.name+" runs on all members", func(ctx context.Context) error { return w.runs(ctx, commit) })
+}
+
+// runs returns why a commit does not run on all members.
+func (w *world) runs(ctx context.Context, commit string) error {
+	progress, err := w.Progress(ctx, w.name)
+	if err != nil {
+		return err
+	}
+	if missing := progress.Missing(commit, len(w.Members)); missing != "" {
+		return errors.New(missing)
+	}
+	return nil
 }
 
 // remove deletes the GitRepo and waits until members are clean again.

@@ -114,8 +114,10 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			w.revive()
 		}
 	}
-	w.revive()
-	w.awaitReady(last)
+	kubetest.Eventually(t, "the newest commit runs on all members", func(ctx context.Context) error {
+		w.revive() // each time: what was started last may end by itself yet
+		return w.runs(ctx, last)
+	})
 	for _, member := range w.Members {
 		if uid := w.has(member, "killed-raw", "20").UID; uid != before[member.Name] {
 			t.Errorf("the object on %s was made anew", member.Name)
