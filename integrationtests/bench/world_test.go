@@ -128,8 +128,8 @@ func (w *world) await(t testing.TB, what string, ask func(context.Context) error
 	}
 }
 
-// quietTime is longer than any status is held back.
-const quietTime = 3 * time.Second
+// quietTime is longer than any status is held back, and than a busy machine stands still.
+const quietTime = 5 * time.Second
 
 // settle waits until none of our programs has written anything but leases for a while.
 func (w *world) settle(t testing.TB) {

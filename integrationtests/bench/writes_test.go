@@ -67,6 +67,11 @@ func tallyOf(list []writes.Write) tally {
 	return counts
 }
 
+// only returns the writes that have a property.
+func only(list []writes.Write, has func(writes.Request) bool) []writes.Write {
+	return slices.DeleteFunc(slices.Clone(list), func(write writes.Write) bool { return !has(write.Request) })
+}
+
 func (c tally) total() int {
 	total := 0
 	for _, count := range c {

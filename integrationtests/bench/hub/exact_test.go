@@ -119,8 +119,8 @@ func same(what string, want, got fleet.BundleSummary) error {
 	return nil
 }
 
-// quietTime is longer than any status is held back.
-const quietTime = 3 * time.Second
+// quietTime is longer than any status is held back, and than a busy machine stands still.
+const quietTime = 5 * time.Second
 
 // settle waits until nothing but leases was written for a while.
 func (r *run) settle() {
