@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -109,9 +110,13 @@ func TestTenant(t *testing.T) {
 		w.untilNoRecords(name)
 	}
 	w.wantData("after", nil)
-	if _, err := w.memberClients().CoreV1().Secrets(w.target).Get(t.Context(), "key", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the copy is left: %v", err)
-	}
+	kubetest.Eventually(t, "the copy is gone", func(ctx context.Context) error { // after the records
+		_, err := w.memberClients().CoreV1().Secrets(w.target).Get(ctx, "key", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("still there"), err)
+	})
 }
 
 // What scales a tenant's workload is nothing the tenant has to be allowed to see. Beyond its bounds it is drift.
