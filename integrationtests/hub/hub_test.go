@@ -139,13 +139,28 @@ func (r *running) kill() {
 	}
 }
 
-// restart ends the program and starts it anew.
+// restart ends the program and starts it anew, and returns when that has looked at every bundle: what a test waits for then
+// may be as it was before.
 func (h *hub) restart() {
 	h.t.Helper()
 	h.kill()
 	if err := h.run(h.t.Context(), h.cluster); err != nil {
 		h.t.Fatal(err)
 	}
+	kubetest.Eventually(h.t, "the new program has looked at all bundles", func(ctx context.Context) error {
+		var bundles fleet.BundleList
+		if err := h.client.List(ctx, &bundles); err != nil {
+			return err
+		}
+		passes := 0
+		for _, count := range h.results(`controller_runtime_reconcile_total{controller="bundle",`) {
+			passes += count
+		}
+		if passes < len(bundles.Items) {
+			return fmt.Errorf("%d passes over %d bundles", passes, len(bundles.Items))
+		}
+		return nil
+	})
 }
 
 func (r *running) stop() {

@@ -31,6 +31,12 @@ func (h *hub) setKubernetes(namespace, name, version string) {
 // renders reads how many bundles were rendered, by result.
 func (h *hub) renders() map[string]int {
 	h.t.Helper()
+	return h.results("fleet_validation_renders_total{")
+}
+
+// results reads a counter of the hub's by the label result, given the start of its lines before that label.
+func (h *hub) results(counter string) map[string]int {
+	h.t.Helper()
 	counts := map[string]int{}
 	kubetest.Eventually(h.t, "metrics", func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.metrics+"/metrics", nil)
@@ -47,7 +53,7 @@ func (h *hub) renders() map[string]int {
 			return err
 		}
 		for line := range strings.Lines(string(text)) {
-			rest, found := strings.CutPrefix(line, `fleet_validation_renders_total{result="`)
+			rest, found := strings.CutPrefix(line, counter+`result="`)
 			if result, count, ok := strings.Cut(rest, `"} `); found && ok {
 				if counts[result], err = strconv.Atoi(strings.TrimSpace(count)); err != nil {
 					return err
