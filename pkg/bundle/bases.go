@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/fleetyaml"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/kustomization"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -48,7 +49,7 @@ func (b *builder) addBases() error {
 	if len(shipped) == 0 {
 		return nil
 	}
-	return b.put(path.Join(baseDir, specNames[0]), nil)
+	return b.put(path.Join(baseDir, fleetyaml.Names[0]), nil)
 }
 
 func kustomizeDir(options *fleet.KustomizeOptions) string {

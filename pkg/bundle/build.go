@@ -138,7 +138,7 @@ func (b *builder) readSpec() error {
 	if err != nil {
 		return err
 	}
-	for _, name := range specNames {
+	for _, name := range fleetyaml.Names {
 		// By its entry, not by whether it can be read: a link to nothing must not count as no options.
 		there := slices.ContainsFunc(entries, func(entry fs.DirEntry) bool { return entry.Name() == name && !entry.IsDir() })
 		switch {

@@ -11,6 +11,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/archive"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/fleetyaml"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
@@ -187,7 +188,7 @@ func (c *copier) Enter(tree.Folder) (bool, error) { return true, nil }
 
 // Wants leaves out hidden entries, and the file of options of a chart that is a bundle too.
 func (c *copier) Wants(_ tree.Folder, name string, _ bool) bool {
-	return !isHidden(path.Base(name)) && name != specNames[0] && name != specNames[1]
+	return !isHidden(path.Base(name)) && name != fleetyaml.Names[0] && name != fleetyaml.Names[1]
 }
 
 // File adds a file under its new name.

@@ -7,12 +7,10 @@ import (
 	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/fleetyaml"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
-
-// specNames are the names of the file of options, in the order they are looked for.
-var specNames = []string{"fleet.yaml", "fleet.yml"}
 
 // candidate is a folder that should be a bundle.
 type candidate struct {
@@ -129,7 +127,7 @@ func (s *scan) folder(dir string, own, hidden bool) error {
 
 func hasSpec(entries []fs.DirEntry) bool {
 	return slices.ContainsFunc(entries, func(entry fs.DirEntry) bool {
-		return !entry.IsDir() && slices.Contains(specNames, entry.Name())
+		return !entry.IsDir() && slices.Contains(fleetyaml.Names, entry.Name())
 	})
 }
 

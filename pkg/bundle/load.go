@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead-dev/fairlead/pkg/bundle/fleetyaml"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 )
 
@@ -49,7 +50,7 @@ func (l *loader) Enter(folder tree.Folder) (bool, error) {
 
 // isNested says that a folder has a fleet.yaml that is not one of this bundle's files of options.
 func (l *loader) isNested(folder tree.Folder) bool {
-	return slices.ContainsFunc(specNames, func(name string) bool {
+	return slices.ContainsFunc(fleetyaml.Names, func(name string) bool {
 		return folder.Has(name) && !slices.Contains(l.siblings, path.Join(folder.Name, name))
 	})
 }
@@ -59,7 +60,7 @@ func (l *loader) Wants(folder tree.Folder, name string, dir bool) bool {
 	if isHidden(path.Base(name)) {
 		return false
 	}
-	if !dir && (slices.Contains(specNames, name) || slices.Contains(l.siblings, name) || l.valuesFiles[name]) {
+	if !dir && (slices.Contains(fleetyaml.Names, name) || slices.Contains(l.siblings, name) || l.valuesFiles[name]) {
 		return false
 	}
 	return !slices.ContainsFunc(l.rules, func(rules ignoreRules) bool {

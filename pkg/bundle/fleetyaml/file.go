@@ -7,6 +7,9 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
+// Names are the spellings of the file, in the order they are looked for.
+var Names = []string{"fleet.yaml", "fleet.yml"}
+
 // File is the content of a fleet.yaml: the specification of the bundle and what only this file has.
 // What belongs to the engine (resources, contents, restrictions) is never filled in.
 type File struct {
