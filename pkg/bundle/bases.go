@@ -21,7 +21,7 @@ func (b *builder) addBases() error {
 		return nil
 	}
 	own := map[string]bool{}
-	for _, file := range b.files {
+	for _, file := range b.files.Files() {
 		own[path.Join(b.dir, file.Name)] = true
 	}
 	shipped := map[string]bool{}
@@ -49,7 +49,7 @@ func (b *builder) addBases() error {
 	if len(shipped) == 0 {
 		return nil
 	}
-	return b.put(path.Join(baseDir, fleetyaml.Names[0]), nil)
+	return b.files.Put(path.Join(baseDir, fleetyaml.Names[0]), nil)
 }
 
 func kustomizeDir(options *fleet.KustomizeOptions) string {
@@ -70,7 +70,7 @@ func (b *builder) customizedKustomize() int {
 }
 
 func (b *builder) hasKustomization() bool {
-	return slices.ContainsFunc(kustomization.Names, b.has)
+	return slices.ContainsFunc(kustomization.Names, b.files.Has)
 }
 
 // base returns the folder to build instead of dir, or "" when the bundle has all that is needed.
@@ -101,7 +101,7 @@ func (b *builder) base(dir string, own, shipped map[string]bool) (string, error)
 		if err != nil {
 			return "", err
 		}
-		if err := b.put(path.Join(baseDir, name), data); err != nil {
+		if err := b.files.Put(path.Join(baseDir, name), data); err != nil {
 			return "", err
 		}
 	}

@@ -1,43 +1,28 @@
 package bundle
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/bundle/archive"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fleetyaml"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/resources"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
-const (
-	// compressFrom is the size of a Bundle's JSON from which all its files are stored compressed.
-	compressFrom = tree.LargeFile
-	// maxTotal bounds the files of one bundle, in bytes, and maxFiles their number.
-	maxTotal = 128 << 20
-	maxFiles = 20_000
-	// maxValues bounds the Helm values of one target, in bytes of JSON: a deployment's Secret holds them twice,
-	// and all of it has to stay below content.MaxObject in base64.
-	maxValues = 330 << 10
-)
+// maxValues bounds the Helm values of one target, in bytes of JSON: a deployment's Secret holds them twice,
+// and all of it has to stay below content.MaxObject in base64.
+const maxValues = 330 << 10
 
 // errEmpty says that a folder has nothing to deploy.
 var errEmpty = errors.New("no files")
-
-// file is one file of a bundle; its name is relative to the bundle.
-type file = archive.File
 
 // builder makes one bundle.
 type builder struct {
@@ -52,11 +37,7 @@ type builder struct {
 	spec *fleetyaml.File
 	// valuesFiles were merged into the values and are not shipped; relative to the bundle.
 	valuesFiles map[string]bool
-	files       []file
-	// packed are the large files among them, by name: what they hold is here only.
-	packed map[string]fleet.BundleResource
-	sizes  map[string]int
-	total  int64
+	files       *resources.Set
 }
 
 func (b *builder) build(ctx context.Context) (*Bundle, error) {
@@ -80,12 +61,11 @@ func (b *builder) build(ctx context.Context) (*Bundle, error) {
 	if err := b.addBases(); err != nil {
 		return nil, err
 	}
-	if len(b.files) == 0 {
+	if len(b.files.Files()) == 0 {
 		return nil, errEmpty
 	}
-	slices.SortFunc(b.files, func(x, y file) int { return strings.Compare(x.Name, y.Name) })
 	object := b.object()
-	if err := b.encode(object); err != nil {
+	if err := b.files.Encode(object, b.req.Compress); err != nil {
 		return nil, err
 	}
 	made := &Bundle{Object: object, Dir: b.dir, File: b.specFile, ImageScans: b.scans()}
@@ -106,7 +86,7 @@ func (b *builder) build(ctx context.Context) (*Bundle, error) {
 // checkSizes refuses what would be too large for the objects that hold it, and says what is.
 func (b *builder) checkSizes(made *Bundle) error {
 	if err := content.CheckOptions(made.Object); err != nil {
-		return fault.New(fault.Stalled, ReasonTooLarge, "%s: %w", b.specFile, err)
+		return fault.New(fault.Stalled, resources.ReasonTooLarge, "%s: %w", b.specFile, err)
 	}
 	total := 0
 	for key, values := range made.Values {
@@ -116,11 +96,11 @@ func (b *builder) checkSizes(made *Bundle) error {
 			together += len(made.Values[rootValues])
 		}
 		if together > maxValues {
-			return fault.New(fault.Stalled, ReasonTooLarge, "%s: the Helm values for %s have %d KiB of JSON, and may have %d KiB", b.specFile, key, together>>10, maxValues>>10)
+			return fault.New(fault.Stalled, resources.ReasonTooLarge, "%s: the Helm values for %s have %d KiB of JSON, and may have %d KiB", b.specFile, key, together>>10, maxValues>>10)
 		}
 	}
 	if total > 2*maxValues {
-		return fault.New(fault.Stalled, ReasonTooLarge, "%s: the Helm values of all targets have %d KiB of JSON together, and may have %d KiB", b.specFile, total>>10, 2*maxValues>>10)
+		return fault.New(fault.Stalled, resources.ReasonTooLarge, "%s: the Helm values of all targets have %d KiB of JSON together, and may have %d KiB", b.specFile, total>>10, 2*maxValues>>10)
 	}
 	return nil
 }
@@ -260,97 +240,4 @@ func (b *builder) setTargets(spec *fleet.BundleSpec) {
 		targets = append(targets, fleet.BundleTarget{ClusterTarget: *destination.DeepCopy()})
 	}
 	spec.Targets = targets
-}
-
-// encode puts the files into the Bundle: as text where that is possible and the Bundle stays small, else
-// all of them compressed.
-func (b *builder) encode(object *fleet.Bundle) error {
-	compress := b.req.Compress || b.total >= compressFrom
-	if err := b.setResources(object, compress); err != nil || compress {
-		return err
-	}
-	data, err := json.Marshal(object)
-	if err != nil {
-		return fmt.Errorf("encode bundle %s: %w", object.Name, err)
-	}
-	if len(data) < compressFrom {
-		return nil
-	}
-	return b.setResources(object, true)
-}
-
-func (b *builder) setResources(object *fleet.Bundle, compress bool) error {
-	resources := make([]fleet.BundleResource, 0, len(b.files))
-	for i, file := range b.files {
-		resource, packed := b.packed[file.Name]
-		if !packed {
-			var err error
-			if resource, err = content.Encode(file.Name, file.Data, compress); err != nil {
-				return err
-			}
-		}
-		resources = append(resources, resource)
-		if compress {
-			// Nobody needs it any more, and the rest of the bundle needs the memory.
-			b.files[i].Data = nil
-		}
-	}
-	object.Spec.Resources = resources
-	return nil
-}
-
-// put adds a file within the limits. The content of a large one is not kept as it is: with such a file all are
-// stored compressed, so it is compressed now, before the next one is read.
-func (b *builder) put(name string, data []byte) error {
-	if len(data) > tree.MaxFile {
-		return fault.New(fault.Stalled, ReasonTooLarge, "%s has %d MiB; a file in a bundle may have at most %d MiB", path.Join(b.dir, name), len(data)>>20, tree.MaxFile>>20)
-	}
-	if len(data) < compressFrom || isChartFile(name) {
-		return b.note(name, data, int64(len(data)))
-	}
-	return b.putLarge(name, int64(len(data)), bytes.NewReader(data))
-}
-
-// putLarge adds a file of at least compressFrom bytes while it is read.
-func (b *builder) putLarge(name string, size int64, from io.Reader) error {
-	if isChartFile(name) {
-		data, err := io.ReadAll(from)
-		if err != nil {
-			return err
-		}
-		return b.note(name, data, int64(len(data)))
-	}
-	resource, size, err := content.EncodeFrom(name, size, from)
-	if err != nil {
-		return err
-	}
-	b.packed[name] = resource
-	return b.note(name, nil, size)
-}
-
-// note counts a file.
-func (b *builder) note(name string, data []byte, size int64) error {
-	if len(b.files) >= maxFiles {
-		return fault.New(fault.Stalled, ReasonTooLarge, "%s has more than %d files", b.dir, maxFiles)
-	}
-	b.sizes[name] = int(size)
-	b.files = append(b.files, file{Name: name, Data: data})
-	if b.total += size; b.total > maxTotal {
-		return fault.New(fault.Stalled, ReasonTooLarge, "the files of %s have more than %d MiB together; the largest are %s", b.dir, maxTotal>>20, b.largest(3))
-	}
-	return nil
-}
-
-// isChartFile says that a file is read again to find a chart's dependencies.
-func isChartFile(name string) bool { return slices.Contains(chartFiles, path.Base(name)) }
-
-func (b *builder) largest(n int) string {
-	bySize := slices.SortedFunc(slices.Values(b.files), func(x, y file) int {
-		return cmp.Or(b.sizes[y.Name]-b.sizes[x.Name], strings.Compare(x.Name, y.Name))
-	})
-	var out []string
-	for _, file := range bySize[:min(n, len(bySize))] {
-		out = append(out, fmt.Sprintf("%s (%d MiB)", file.Name, b.sizes[file.Name]>>20))
-	}
-	return strings.Join(out, ", ")
 }

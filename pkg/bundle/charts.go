@@ -71,7 +71,7 @@ func orElse(value, fallback string) string {
 // charts that may be deployed.
 func (b *builder) addCharts(ctx context.Context) error {
 	roots := []string{}
-	if b.has("Chart.yaml") {
+	if b.files.Has("Chart.yaml") {
 		roots = append(roots, ".")
 	}
 	for _, helm := range b.chartOptions() {
@@ -116,7 +116,7 @@ func (b *builder) addChart(ctx context.Context, helm *fleet.HelmOptions) (string
 // folder, or in a bundle of its own) is copied.
 func (b *builder) localChart(helm *fleet.HelmOptions) (string, bool, error) {
 	name := path.Clean(helm.Chart)
-	if b.has(path.Join(name, "Chart.yaml")) {
+	if b.files.Has(path.Join(name, "Chart.yaml")) {
 		return name, true, nil
 	}
 	full, err := tree.Clean(path.Join(b.dir, name))
@@ -163,7 +163,7 @@ func (b *builder) unpackChart(folder string, data []byte) (string, error) {
 		if path.Base(name) == "Chart.yaml" && (root == "" || len(path.Dir(name)) < len(root)) {
 			root = path.Dir(name)
 		}
-		if err := b.put(name, file.Data); err != nil {
+		if err := b.files.Put(name, file.Data); err != nil {
 			return "", err
 		}
 	}
@@ -193,25 +193,10 @@ func (c *copier) Wants(_ tree.Folder, name string, _ bool) bool {
 
 // File adds a file under its new name.
 func (c *copier) File(name string, data []byte) error {
-	return c.put(path.Join(c.to, name), data)
+	return c.files.Put(path.Join(c.to, name), data)
 }
 
 // Large adds a file that is not held under its new name.
 func (c *copier) Large(name string, size int64, content io.Reader) error {
-	return c.putLarge(path.Join(c.to, name), size, content)
-}
-
-// find returns the content of a file of the bundle.
-func (b *builder) find(name string) ([]byte, bool) {
-	for _, file := range b.files {
-		if file.Name == name {
-			return file.Data, true
-		}
-	}
-	return nil, false
-}
-
-func (b *builder) has(name string) bool {
-	_, found := b.find(name)
-	return found
+	return c.files.PutLarge(path.Join(c.to, name), size, content)
 }

@@ -12,9 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// chartFiles are those that are read again to find a chart's dependencies.
-var chartFiles = []string{"Chart.yaml", "Chart.lock", "requirements.yaml"}
-
 // maxDependencyDepth bounds chains of file:// dependencies.
 const maxDependencyDepth = 8
 
@@ -66,7 +63,7 @@ func (b *builder) addDependencies(ctx context.Context, root string, depth int) e
 
 func (b *builder) chartMeta(name string) (chartMeta, error) {
 	var meta chartMeta
-	data, found := b.find(name)
+	data, found := b.files.Find(name)
 	if !found {
 		return meta, nil
 	}
@@ -85,7 +82,7 @@ func missingDependency(chart string, wanted dependency) error {
 func (b *builder) holds(root string, wanted dependency) bool {
 	unpacked := path.Join(root, "charts", wanted.Name) + "/"
 	packed := path.Join(root, "charts", wanted.Name) + "-"
-	for _, file := range b.files {
+	for _, file := range b.files.Files() {
 		if strings.HasPrefix(file.Name, unpacked) {
 			return true
 		}
@@ -150,7 +147,7 @@ func (b *builder) addDependency(ctx context.Context, root string, wanted depende
 	if err != nil {
 		return err
 	}
-	return b.put(path.Join(charts, fmt.Sprintf("%s-%s.tgz", chart.Name, chart.Version)), chart.Archive)
+	return b.files.Put(path.Join(charts, fmt.Sprintf("%s-%s.tgz", chart.Name, chart.Version)), chart.Archive)
 }
 
 // addLocal copies a chart from the repository into another one's charts, with its own dependencies.

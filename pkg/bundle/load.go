@@ -70,12 +70,12 @@ func (l *loader) Wants(folder tree.Folder, name string, dir bool) bool {
 
 // File adds a file to the bundle.
 func (l *loader) File(name string, data []byte) error {
-	return l.put(name, data)
+	return l.files.Put(name, data)
 }
 
 // Large adds a file that is not held.
 func (l *loader) Large(name string, size int64, content io.Reader) error {
-	return l.putLarge(name, size, content)
+	return l.files.PutLarge(name, size, content)
 }
 
 // within says that name is dir or below it.

@@ -12,6 +12,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/kustomization"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/resources"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
@@ -243,8 +244,7 @@ func (r *reader) builder(c candidate) *builder {
 	if r.req.NameByFolder {
 		options = ""
 	}
-	return &builder{reader: r, candidate: c, name: names.Bundle(r.req.Name, c.dir, options),
-		packed: map[string]fleet.BundleResource{}, sizes: map[string]int{}}
+	return &builder{reader: r, candidate: c, name: names.Bundle(r.req.Name, c.dir, options), files: resources.New(c.dir)}
 }
 
 // source is the file or folder that a bundle is made from.

@@ -16,6 +16,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/kustomization"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/resources"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -187,7 +188,7 @@ func TestReadFailures(t *testing.T) {
 		"two bundles of one name":         {files: map[string]string{"app/fleet.yaml": "name: same", "app/a.yaml": "", "zwei/fleet.yaml": "name: same", "zwei/b.yaml": ""}, wantReason: ReasonDuplicateName, wantText: []string{"app/fleet.yaml and zwei/fleet.yaml", "same"}},
 		"file too large":                  {files: map[string]string{"app/fleet.yaml": "{}", "app/sub/big.bin": strings.Repeat("x", tree.MaxFile+1)}, wantReason: tree.ReasonTooLarge, wantText: []string{"app/sub/big.bin", "25 MiB", "24 MiB"}},
 		"a file of 30 MiB":                {files: map[string]string{"app/fleet.yaml": "{}", "app/sub/big.bin": strings.Repeat("x", 30<<20)}, wantReason: tree.ReasonTooLarge, wantText: []string{"app/sub/big.bin", "30 MiB", "24 MiB"}},
-		"very large values":               {files: map[string]string{"app/fleet.yaml": "helm: {chart: c, values: {a: " + strings.Repeat("x", maxValues) + "}}", "app/c/Chart.yaml": "name: c\nversion: 1.0.0\n"}, wantReason: ReasonTooLarge, wantText: []string{"Helm values", "330 KiB"}},
+		"very large values":               {files: map[string]string{"app/fleet.yaml": "helm: {chart: c, values: {a: " + strings.Repeat("x", maxValues) + "}}", "app/c/Chart.yaml": "name: c\nversion: 1.0.0\n"}, wantReason: resources.ReasonTooLarge, wantText: []string{"Helm values", "330 KiB"}},
 		"base out of the repository":      {files: map[string]string{"app/fleet.yaml": "{}", "app/kustomization.yaml": "resources: [../../base]"}, wantReason: kustomization.ReasonInvalid, wantText: []string{"app/kustomization.yaml", "../../base", "outside"}},
 		"remote base":                     {files: map[string]string{"app/fleet.yaml": "{}", "app/kustomization.yaml": "resources: ['https://user:secret@example.test/x//y?ref=main']"}, wantReason: kustomization.ReasonRemote, wantText: []string{"app/kustomization.yaml", "example.test"}},
 		"remote base as a path":           {files: map[string]string{"app/fleet.yaml": "{}", "app/kustomization.yaml": "resources: ['github.com/o/r//x']"}, wantReason: kustomization.ReasonRemote},

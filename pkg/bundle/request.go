@@ -15,7 +15,6 @@ const (
 	ReasonInvalidPath   = "InvalidPath"
 	ReasonDuplicateName = "DuplicateName"
 	ReasonValuesFile    = "InvalidValuesFile"
-	ReasonTooLarge      = "TooLarge"
 	ReasonChart         = "ChartUnavailable"
 	ReasonImageScans    = "ImageScansDisabled"
 )
