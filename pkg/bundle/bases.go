@@ -22,7 +22,7 @@ func (b *builder) addBases() error {
 	}
 	own := map[string]bool{}
 	for _, file := range b.files.Files() {
-		own[path.Join(b.dir, file.Name)] = true
+		own[path.Join(b.Dir, file.Name)] = true
 	}
 	shipped := map[string]bool{}
 	if b.spec.Kustomize != nil || b.hasKustomization() {
@@ -78,7 +78,7 @@ func (b *builder) base(dir string, own, shipped map[string]bool) (string, error)
 	if dir == "" && !b.hasKustomization() {
 		return "", nil
 	}
-	full, err := tree.Clean(path.Join(b.dir, dir))
+	full, err := tree.Clean(path.Join(b.Dir, dir))
 	if err != nil || path.IsAbs(dir) {
 		return "", fault.New(fault.Stalled, kustomization.ReasonInvalid, "%s: kustomize.dir %s lies outside the repository", b.specFile, dir)
 	}

@@ -11,6 +11,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fleetyaml"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/layout"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/resources"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/content"
@@ -27,7 +28,7 @@ var errEmpty = errors.New("no files")
 // builder makes one bundle.
 type builder struct {
 	*reader
-	candidate
+	layout.Candidate
 	name     string
 	warnings []Warning
 
@@ -52,7 +53,9 @@ func (b *builder) build(ctx context.Context) (*Bundle, error) {
 	if err := b.mergeValues(); err != nil {
 		return nil, err
 	}
-	if err := b.load(); err != nil {
+	warnings, err := b.Load(b.tree, b.valuesFiles, b.files)
+	b.warnings = append(b.warnings, warnings...)
+	if err != nil {
 		return nil, err
 	}
 	if err := b.addCharts(ctx); err != nil {
@@ -68,7 +71,7 @@ func (b *builder) build(ctx context.Context) (*Bundle, error) {
 	if err := b.files.Encode(object, b.req.Compress); err != nil {
 		return nil, err
 	}
-	made := &Bundle{Object: object, Dir: b.dir, File: b.specFile, ImageScans: b.scans()}
+	made := &Bundle{Object: object, Dir: b.Dir, File: b.specFile, ImageScans: b.scans()}
 	if b.req.InlineValues {
 		return made, nil
 	}
@@ -108,13 +111,13 @@ func (b *builder) checkSizes(made *Bundle) error {
 // readSpec finds and parses the file of options; a folder without one has none.
 func (b *builder) readSpec() error {
 	b.spec = &fleetyaml.File{}
-	if b.options != "" {
-		b.specFile = path.Join(b.dir, b.options)
+	if b.Options != "" {
+		b.specFile = path.Join(b.Dir, b.Options)
 		if !b.tree.IsFile(b.specFile) {
-			return fault.New(fault.Stalled, ReasonInvalidPath, "options %s: there is no such file", b.specFile)
+			return fault.New(fault.Stalled, layout.ReasonInvalidPath, "options %s: there is no such file", b.specFile)
 		}
 	}
-	entries, err := b.tree.ReadDir(b.dir)
+	entries, err := b.tree.ReadDir(b.Dir)
 	if err != nil {
 		return err
 	}
@@ -122,11 +125,11 @@ func (b *builder) readSpec() error {
 		// By its entry, not by whether it can be read: a link to nothing must not count as no options.
 		there := slices.ContainsFunc(entries, func(entry fs.DirEntry) bool { return entry.Name() == name && !entry.IsDir() })
 		switch {
-		case b.options != "" || !there:
+		case b.Options != "" || !there:
 		case b.specFile != "":
-			b.warn(path.Join(b.dir, name), "the file is not read, because %s is there too", path.Base(b.specFile))
+			b.warn(path.Join(b.Dir, name), "the file is not read, because %s is there too", path.Base(b.specFile))
 		default:
-			b.specFile = path.Join(b.dir, name)
+			b.specFile = path.Join(b.Dir, name)
 		}
 	}
 	if b.specFile == "" {

@@ -12,6 +12,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/archive"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fleetyaml"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/layout"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
@@ -105,7 +106,7 @@ func (b *builder) addChart(ctx context.Context, helm *fleet.HelmOptions) (string
 			return "", fault.New(fault.Stalled, ReasonChart, "%s: helm.chart %s is no folder in the repository, and helm.repo is not set", b.specFile, helm.Chart)
 		}
 	}
-	chart, err := b.fetch(ctx, ChartRef{Repo: helm.Repo, Chart: helm.Chart, Version: helm.Version, Path: b.dir})
+	chart, err := b.fetch(ctx, ChartRef{Repo: helm.Repo, Chart: helm.Chart, Version: helm.Version, Path: b.Dir})
 	if err != nil {
 		return "", err
 	}
@@ -119,7 +120,7 @@ func (b *builder) localChart(helm *fleet.HelmOptions) (string, bool, error) {
 	if b.files.Has(path.Join(name, "Chart.yaml")) {
 		return name, true, nil
 	}
-	full, err := tree.Clean(path.Join(b.dir, name))
+	full, err := tree.Clean(path.Join(b.Dir, name))
 	if err != nil || path.IsAbs(name) {
 		return "", false, fault.New(fault.Stalled, ReasonChart, "%s: helm.chart %s lies outside the repository", b.specFile, helm.Chart)
 	}
@@ -188,7 +189,7 @@ func (c *copier) Enter(tree.Folder) (bool, error) { return true, nil }
 
 // Wants leaves out hidden entries, and the file of options of a chart that is a bundle too.
 func (c *copier) Wants(_ tree.Folder, name string, _ bool) bool {
-	return !isHidden(path.Base(name)) && name != fleetyaml.Names[0] && name != fleetyaml.Names[1]
+	return !layout.IsHidden(path.Base(name)) && name != fleetyaml.Names[0] && name != fleetyaml.Names[1]
 }
 
 // File adds a file under its new name.

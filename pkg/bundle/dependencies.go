@@ -30,7 +30,7 @@ type dependency struct {
 // must be there: Helm's library would deploy the chart without it and say nothing.
 func (b *builder) addDependencies(ctx context.Context, root string, depth int) error {
 	if depth > maxDependencyDepth {
-		return fault.New(fault.Stalled, ReasonChart, "%s: the chart's dependencies go round in circles", path.Join(b.dir, root))
+		return fault.New(fault.Stalled, ReasonChart, "%s: the chart's dependencies go round in circles", path.Join(b.Dir, root))
 	}
 	meta, err := b.chartMeta(path.Join(root, "Chart.yaml"))
 	if err != nil {
@@ -51,11 +51,11 @@ func (b *builder) addDependencies(ctx context.Context, root string, depth int) e
 			continue
 		}
 		if wanted.Repository == "" {
-			return missingDependency(path.Join(b.dir, root), wanted)
+			return missingDependency(path.Join(b.Dir, root), wanted)
 		}
 		wanted.Version = locked(wanted, lock.Dependencies)
 		if err := b.addDependency(ctx, root, wanted, depth); err != nil {
-			return fmt.Errorf("dependency %s of the chart in %s: %w", wanted.Name, path.Join(b.dir, root), err)
+			return fmt.Errorf("dependency %s of the chart in %s: %w", wanted.Name, path.Join(b.Dir, root), err)
 		}
 	}
 	return nil
@@ -68,7 +68,7 @@ func (b *builder) chartMeta(name string) (chartMeta, error) {
 		return meta, nil
 	}
 	if err := yaml.Unmarshal(data, &meta); err != nil {
-		return meta, fault.New(fault.Stalled, ReasonChart, "%s does not parse: %w", path.Join(b.dir, name), err)
+		return meta, fault.New(fault.Stalled, ReasonChart, "%s does not parse: %w", path.Join(b.Dir, name), err)
 	}
 	return meta, nil
 }
@@ -131,7 +131,7 @@ func (b *builder) addDependency(ctx context.Context, root string, wanted depende
 		if strings.HasPrefix(root, chartDir+"/") {
 			return fault.New(fault.Stalled, ReasonChart, "%s lies beside the chart, and a fetched chart has nothing beside it", wanted.Repository)
 		}
-		full, err := tree.Clean(path.Join(b.dir, root, local))
+		full, err := tree.Clean(path.Join(b.Dir, root, local))
 		if err != nil || path.IsAbs(local) {
 			return fault.New(fault.Stalled, ReasonChart, "%s lies outside the repository", wanted.Repository)
 		}
@@ -143,7 +143,7 @@ func (b *builder) addDependency(ctx context.Context, root string, wanted depende
 	if !strings.Contains(wanted.Repository, "://") {
 		return fault.New(fault.Stalled, ReasonChart, "the repository %q is no URL; names of repositories on somebody's machine mean nothing here", wanted.Repository)
 	}
-	chart, err := b.fetch(ctx, ChartRef{Repo: wanted.Repository, Chart: wanted.Name, Version: wanted.Version, Path: b.dir})
+	chart, err := b.fetch(ctx, ChartRef{Repo: wanted.Repository, Chart: wanted.Name, Version: wanted.Version, Path: b.Dir})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/kustomization"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/layout"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/resources"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
@@ -46,7 +47,7 @@ type Reading struct {
 
 // entry is a folder that should be a bundle, and what became of it.
 type entry struct {
-	candidate
+	layout.Candidate
 	name string
 	// builder has read the options; nil when they are large or used up, and are read anew.
 	builder  *builder
@@ -68,10 +69,10 @@ func Open(ctx context.Context, files fs.FS, req Request, charts Charts) (*Readin
 	}
 	for _, candidate := range candidates {
 		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("read %s: %w", candidate.dir, err)
+			return nil, fmt.Errorf("read %s: %w", candidate.Dir, err)
 		}
 		b := r.builder(candidate)
-		found := &entry{candidate: candidate}
+		found := &entry{Candidate: candidate}
 		if found.err = b.readSpec(); found.err == nil && b.specSize <= keptOptions {
 			found.builder = b
 		}
@@ -118,7 +119,7 @@ func (r *Reading) only(ctx context.Context, entries []*entry) (*Bundle, error) {
 	var sources []string
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("read %s: %w", e.dir, err)
+			return nil, fmt.Errorf("read %s: %w", e.Dir, err)
 		}
 		one := r.make(ctx, e)
 		if one == nil {
@@ -145,7 +146,7 @@ func (r *Reading) make(ctx context.Context, e *entry) *Bundle {
 	b := e.builder
 	e.builder = nil // a bundle is made of its options, which are others then
 	if b == nil {
-		b = r.builder(e.candidate)
+		b = r.builder(e.Candidate)
 	}
 	made, err := b.build(ctx)
 	e.warnings, e.err, e.made = b.warnings, err, err == nil
@@ -156,7 +157,7 @@ func (r *Reading) make(ctx context.Context, e *entry) *Bundle {
 func (r *Reading) Again(ctx context.Context, name string) (*Bundle, error) {
 	for _, e := range r.entries {
 		if e.name == name && e.made && e.err == nil {
-			return r.builder(e.candidate).build(ctx)
+			return r.builder(e.Candidate).build(ctx)
 		}
 	}
 	return nil, fmt.Errorf("read bundle %s: there is none of this name", name)
@@ -168,22 +169,22 @@ func (r *Reading) report(result *Result) {
 	var twice []Failure
 	for _, e := range r.entries {
 		result.Warnings = append(result.Warnings, e.warnings...)
-		failure := Failure{Dir: e.dir, BundleName: e.name, Err: e.err}
+		failure := Failure{Dir: e.Dir, BundleName: e.name, Err: e.err}
 		switch {
 		case errors.Is(e.err, errEmpty) && len(r.req.Bundles) > 0:
-			listed := path.Join(e.dir, e.options)
+			listed := path.Join(e.Dir, e.Options)
 			result.UnmatchedPaths = append(result.UnmatchedPaths, listed)
 			result.Warnings = append(result.Warnings, Warning{File: listed, Message: "the folder has no files to deploy and gives no bundle; nothing is removed while that is so"})
 			continue
 		case errors.Is(e.err, errEmpty):
-			result.Warnings = append(result.Warnings, Warning{File: e.dir, Message: "the folder has no files to deploy and gives no bundle"})
+			result.Warnings = append(result.Warnings, Warning{File: e.Dir, Message: "the folder has no files to deploy and gives no bundle"})
 			continue
 		case e.err != nil && e.made:
 			twice = append(twice, failure)
 		case e.err != nil:
 			result.Failed = append(result.Failed, failure)
 		}
-		for _, from := range e.from {
+		for _, from := range e.From {
 			matched[from] = true
 		}
 	}
@@ -201,7 +202,7 @@ func (r *Reading) noBundles() error {
 	const shown = 5
 	var empty []string
 	for _, e := range r.entries[:min(shown, len(r.entries))] {
-		empty = append(empty, e.dir)
+		empty = append(empty, e.Dir)
 	}
 	if more := len(r.entries) - shown; more > 0 {
 		empty = append(empty, fmt.Sprintf("%d more", more))
@@ -231,6 +232,14 @@ func (r *reader) places() string {
 	return strings.Join(all, ", ")
 }
 
+// candidates returns the folders that should be bundles.
+func (r *reader) candidates() ([]layout.Candidate, error) {
+	if len(r.req.Bundles) > 0 {
+		return layout.Listed(r.req.Bundles)
+	}
+	return layout.Search(r.tree, r.paths())
+}
+
 func (r *reader) paths() []string {
 	if len(r.req.Paths) == 0 {
 		return []string{"."}
@@ -239,12 +248,12 @@ func (r *reader) paths() []string {
 }
 
 // builder returns the builder of a folder, which has read nothing yet.
-func (r *reader) builder(c candidate) *builder {
-	options := c.options
+func (r *reader) builder(c layout.Candidate) *builder {
+	options := c.Options
 	if r.req.NameByFolder {
 		options = ""
 	}
-	return &builder{reader: r, candidate: c, name: names.Bundle(r.req.Name, c.dir, options), files: resources.New(c.dir)}
+	return &builder{reader: r, Candidate: c, name: names.Bundle(r.req.Name, c.Dir, options), files: resources.New(c.Dir)}
 }
 
 // source is the file or folder that a bundle is made from.

@@ -16,6 +16,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/kustomization"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/layout"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/resources"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/content"
@@ -199,7 +200,7 @@ func TestReadFailures(t *testing.T) {
 		"image scans switched off":        {files: map[string]string{"app/fleet.yaml": "imageScans: [{tagName: a, image: b}]", "app/x.yaml": ""}, wantReason: ReasonImageScans},
 		"two customizations of one name":  {files: map[string]string{"app/fleet.yaml": "targetCustomizations: [{name: x, helm: {values: {a: 1}}}, {name: x, helm: {values: {a: 2}}}]", "app/x.yaml": ""}, wantReason: ReasonDuplicateName, wantText: []string{`"x"`}},
 		"name that is no key":             {files: map[string]string{"app/fleet.yaml": "targetCustomizations: [{name: 'EU West', helm: {values: {a: 1}}}]", "app/x.yaml": ""}, wantReason: ReasonValuesFile, wantText: []string{"EU West"}},
-		"missing options":                 {files: map[string]string{"good/fleet.yaml": "{}"}, req: Request{Bundles: []fleet.BundlePath{{Base: "app", Options: "no.yaml"}, {Base: "good"}}}, wantReason: ReasonInvalidPath, wantText: []string{"app/no.yaml"}},
+		"missing options":                 {files: map[string]string{"good/fleet.yaml": "{}"}, req: Request{Bundles: []fleet.BundlePath{{Base: "app", Options: "no.yaml"}, {Base: "good"}}}, wantReason: layout.ReasonInvalidPath, wantText: []string{"app/no.yaml"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.files["good/fleet.yaml"], test.files["good/cm.yaml"] = "{}", ""

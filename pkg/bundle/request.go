@@ -12,7 +12,6 @@ import (
 // Reasons of errors of this package.
 const (
 	ReasonNoBundles     = "NoBundles"
-	ReasonInvalidPath   = "InvalidPath"
 	ReasonDuplicateName = "DuplicateName"
 	ReasonValuesFile    = "InvalidValuesFile"
 	ReasonChart         = "ChartUnavailable"

@@ -65,7 +65,7 @@ func (b *builder) mergeInto(helm *fleet.HelmOptions) error {
 }
 
 func (b *builder) readValues(name string) (map[string]any, error) {
-	full, err := tree.Clean(path.Join(b.dir, name))
+	full, err := tree.Clean(path.Join(b.Dir, name))
 	if err != nil || path.IsAbs(name) {
 		return nil, fault.New(fault.Stalled, ReasonValuesFile, "%s: the values file %s lies outside the repository", b.specFile, name)
 	}

@@ -1,4 +1,4 @@
-package bundle
+package layout
 
 import (
 	"io/fs"
@@ -12,51 +12,52 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
-// candidate is a folder that should be a bundle.
-type candidate struct {
-	// dir is relative to the root of the tree.
-	dir string
-	// options is the file that takes the place of fleet.yaml, relative to dir, or "".
-	options string
-	// siblings are all files of options that are used with dir.
-	siblings []string
-	// from are the requested paths that led here.
-	from []string
+// ReasonInvalidPath is the reason of errors about paths that name no file or lead out of the repository.
+const ReasonInvalidPath = "InvalidPath"
+
+// Candidate is a folder that should be a bundle.
+type Candidate struct {
+	// Dir is relative to the root of the tree.
+	Dir string
+	// Options is the file that takes the place of fleet.yaml, relative to Dir, or "".
+	Options string
+	// Siblings are all files of options that are used with Dir.
+	Siblings []string
+	// From are the requested paths that led here.
+	From []string
 }
 
-func (r *reader) candidates() ([]candidate, error) {
-	if len(r.req.Bundles) > 0 {
-		return r.listed(r.req.Bundles)
-	}
-	var out []candidate
+// Search returns the folders below paths, which may be patterns, that are bundles by their content.
+func Search(files *tree.Tree, paths []string) ([]Candidate, error) {
+	var out []Candidate
 	seen := map[string]int{}
-	for _, entry := range r.paths() {
-		dirs, err := r.tree.Dirs(entry)
+	for _, entry := range paths {
+		dirs, err := files.Dirs(entry)
 		if err != nil {
 			return nil, err
 		}
 		for _, dir := range dirs {
-			found, err := r.search(dir)
+			found, err := search(files, dir)
 			if err != nil {
 				return nil, err
 			}
 			for _, one := range found {
 				// Two paths may lead to one folder: it is one bundle.
 				if at, twice := seen[one]; twice {
-					out[at].from = append(out[at].from, entry)
+					out[at].From = append(out[at].From, entry)
 					continue
 				}
 				seen[one] = len(out)
-				out = append(out, candidate{dir: one, from: []string{entry}})
+				out = append(out, Candidate{Dir: one, From: []string{entry}})
 			}
 		}
 	}
 	return out, nil
 }
 
-// listed returns the folders of a driven scan.
-func (r *reader) listed(entries []fleet.BundlePath) ([]candidate, error) {
-	var out []candidate
+// Listed returns the folders of a driven scan, whether they are there or not.
+func Listed(entries []fleet.BundlePath) ([]Candidate, error) {
+	var out []Candidate
 	siblings := map[string][]string{}
 	for _, entry := range entries {
 		base, err := tree.Clean(strings.TrimLeft(entry.Base, "/"))
@@ -71,18 +72,18 @@ func (r *reader) listed(entries []fleet.BundlePath) ([]candidate, error) {
 			}
 			siblings[base] = append(siblings[base], options)
 		}
-		out = append(out, candidate{dir: base, options: options, from: []string{entry.Base}})
+		out = append(out, Candidate{Dir: base, Options: options, From: []string{entry.Base}})
 	}
 	for i := range out {
-		out[i].siblings = siblings[out[i].dir]
+		out[i].Siblings = siblings[out[i].Dir]
 	}
 	return out, nil
 }
 
 // search returns the bundles below a folder: itself, when it has fleet.yaml or there is YAML that belongs
 // to no other bundle, and every folder with fleet.yaml.
-func (r *reader) search(start string) ([]string, error) {
-	s := &scan{tree: r.tree}
+func search(files *tree.Tree, start string) ([]string, error) {
+	s := &scan{tree: files}
 	if err := s.folder(start, true, false); err != nil {
 		return nil, err
 	}
@@ -114,11 +115,11 @@ func (s *scan) folder(dir string, own, hidden bool) error {
 	for _, entry := range entries {
 		name := entry.Name()
 		if entry.IsDir() && name != ".git" {
-			if err := s.folder(path.Join(dir, name), own, hidden || isHidden(name)); err != nil {
+			if err := s.folder(path.Join(dir, name), own, hidden || IsHidden(name)); err != nil {
 				return err
 			}
 		}
-		if own && !hidden && !entry.IsDir() && !isHidden(name) && isYAML(name) {
+		if own && !hidden && !entry.IsDir() && !IsHidden(name) && isYAML(name) {
 			s.yaml = true
 		}
 	}
@@ -131,7 +132,8 @@ func hasSpec(entries []fs.DirEntry) bool {
 	})
 }
 
-func isHidden(name string) bool {
+// IsHidden says that a bundle leaves files and folders of this name out.
+func IsHidden(name string) bool {
 	return strings.HasPrefix(name, ".") && name != "."
 }
 
