@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fleetyaml"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/layout"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/resources"
@@ -58,7 +59,8 @@ func (b *builder) build(ctx context.Context) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.addCharts(ctx); err != nil {
+	collector := &charts.Collector{Tree: b.tree, Source: b.charts, Files: b.files, Dir: b.Dir, SpecFile: b.specFile}
+	if err := collector.Add(ctx, b.spec.Helm, b.customizations()); err != nil {
 		return nil, err
 	}
 	if err := b.addBases(); err != nil {

@@ -9,7 +9,7 @@
 // To these come, under names that start with a dot and so never clash:
 //
 //   - .chart/<digest>/<chart>/…: charts from elsewhere, one folder for each combination of chart, repository
-//     and version (see ChartFolder). A chart inside the bundle stays where it is.
+//     and version (see charts.Folder). A chart inside the bundle stays where it is.
 //   - .kustomize/<path in the repository>/…: when a Kustomize build needs files from outside the bundle's
 //     folder, all files of that build, with their paths from the repository's root. kustomize.dir of the
 //     bundle or target then names the folder below .kustomize/, so the relative references inside still
@@ -23,10 +23,16 @@
 // error, Result.Bundles has the rest. A path that gives no bundle is reported in Result.UnmatchedPaths;
 // as long as Result.Complete is false nothing may be pruned.
 //
-// The package reads the tree it is given and asks Charts; it knows no cluster and no network.
+// The package reads the tree it is given and asks a source of charts; it knows no cluster and no network.
 //
 // Bundles are made one at a time (Reading.Each), and a large file is compressed while it is read, so that a read
 // takes little more memory than its largest bundle.
+//
+// # Who does what
+//
+// Package layout says which folders are bundles and which files are in them, fleetyaml reads their options, charts
+// and kustomization find what they need from elsewhere, and resources holds the files until they are written. This
+// package goes from one to the next, and has the values, targets and labels.
 //
 // Start reading with Open, or Read where all of them are wanted.
 package bundle

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/kustomization"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/layout"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/resources"
@@ -20,10 +21,10 @@ import (
 )
 
 // Read makes the Bundles of a tree and returns them all. With a result, an error joins Result.Failed: the
-// bundles in the result are whole. Without a result, nothing could be made. Charts may be nil; bundles that
-// need it fail.
-func Read(ctx context.Context, files fs.FS, req Request, charts Charts) (*Result, error) {
-	reading, err := Open(ctx, files, req, charts)
+// bundles in the result are whole. Without a result, nothing could be made. The source of charts may be
+// nil; bundles that need it fail.
+func Read(ctx context.Context, files fs.FS, req Request, source charts.Source) (*Result, error) {
+	reading, err := Open(ctx, files, req, source)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +61,8 @@ type entry struct {
 const keptOptions = 64 << 10
 
 // Open finds the bundles of a tree and reads their options.
-func Open(ctx context.Context, files fs.FS, req Request, charts Charts) (*Reading, error) {
-	r := &Reading{reader: &reader{tree: tree.New(files), req: req, charts: charts, kept: map[string][]byte{}}}
+func Open(ctx context.Context, files fs.FS, req Request, source charts.Source) (*Reading, error) {
+	r := &Reading{reader: &reader{tree: tree.New(files), req: req, charts: source, kept: map[string][]byte{}}}
 	r.closures = kustomization.NewClosures(r.tree)
 	candidates, err := r.candidates()
 	if err != nil {
@@ -213,7 +214,7 @@ func (r *Reading) noBundles() error {
 type reader struct {
 	tree     *tree.Tree
 	req      Request
-	charts   Charts
+	charts   charts.Source
 	closures *kustomization.Closures
 	// kept are small files of shared bases.
 	kept     map[string][]byte

@@ -6,15 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/kustomization"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/layout"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/resources"
@@ -130,7 +129,7 @@ var readFiles = map[string]struct {
 	"a local chart above the folder comes along": {
 		files: map[string]string{"app/fleet.yaml": "helm: {chart: ../charts/web}", "charts/web/Chart.yaml": "name: web\nversion: 1.0.0", "charts/web/templates/a.yaml": ""},
 		want: map[string][]string{
-			"r-app": {ChartFolder(&fleet.HelmOptions{Chart: "../charts/web"}) + "/web/Chart.yaml", ChartFolder(&fleet.HelmOptions{Chart: "../charts/web"}) + "/web/templates/a.yaml"},
+			"r-app": {charts.Folder(&fleet.HelmOptions{Chart: "../charts/web"}) + "/web/Chart.yaml", charts.Folder(&fleet.HelmOptions{Chart: "../charts/web"}) + "/web/templates/a.yaml"},
 			"r":     {"charts/web/Chart.yaml", "charts/web/templates/a.yaml"},
 		},
 	},
@@ -178,8 +177,8 @@ func TestReadFailures(t *testing.T) {
 		"values file no mapping":          {files: map[string]string{"app/fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "app/v.yaml": "- a"}, wantReason: ReasonValuesFile, wantText: []string{"app/v.yaml: want a mapping of values, got a list"}},
 		"values file with a template":     {files: map[string]string{"app/fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "app/v.yaml": "a: {{ .Values.b }}"}, wantReason: ReasonValuesFile, wantText: []string{"app/v.yaml: not YAML: a mapping is used as a key; quote texts"}},
 		"values file that is no YAML":     {files: map[string]string{"app/fleet.yaml": "helm: {valuesFiles: [v.yaml]}", "app/v.yaml": "a: [1"}, wantReason: ReasonValuesFile, wantText: []string{"app/v.yaml: not YAML: line 1"}},
-		"missing dependency":              {files: map[string]string{"app/fleet.yaml": "{}", "app/Chart.yaml": "name: x\nversion: 1.0.0\ndependencies: [{name: sub, version: 1.0.0}]"}, wantReason: ReasonChart, wantText: []string{"the chart in app depends on sub, which is not in its charts folder"}},
-		"missing dependency further in":   {files: map[string]string{"app/fleet.yaml": "{}", "app/Chart.yaml": "name: x\nversion: 1.0.0\ndependencies: [{name: lib, repository: 'file://lib'}]", "app/lib/Chart.yaml": "name: lib\nversion: 1.0.0\ndependencies: [{name: sub}]"}, wantReason: ReasonChart, wantText: []string{"the chart in app/lib depends on sub"}},
+		"missing dependency":              {files: map[string]string{"app/fleet.yaml": "{}", "app/Chart.yaml": "name: x\nversion: 1.0.0\ndependencies: [{name: sub, version: 1.0.0}]"}, wantReason: charts.ReasonUnavailable, wantText: []string{"the chart in app depends on sub, which is not in its charts folder"}},
+		"missing dependency further in":   {files: map[string]string{"app/fleet.yaml": "{}", "app/Chart.yaml": "name: x\nversion: 1.0.0\ndependencies: [{name: lib, repository: 'file://lib'}]", "app/lib/Chart.yaml": "name: lib\nversion: 1.0.0\ndependencies: [{name: sub}]"}, wantReason: charts.ReasonUnavailable, wantText: []string{"the chart in app/lib depends on sub"}},
 		"link out of the repository":      {files: map[string]string{"app/a.yaml": "-> ../../etc/passwd", "app/fleet.yaml": "{}"}, wantReason: tree.ReasonLeaves, wantText: []string{"in app: app/a.yaml: the link app/a.yaml leads out of the repository"}},
 		"absolute link":                   {files: map[string]string{"app/a.yaml": "-> /etc/passwd", "app/fleet.yaml": "{}"}, wantReason: tree.ReasonLeaves, wantText: []string{"/etc/passwd"}},
 		"link to nothing":                 {files: map[string]string{"app/a.yaml": "-> b.yaml", "app/fleet.yaml": "{}"}, wantReason: tree.ReasonBrokenLink, wantText: []string{"app/a.yaml"}},
@@ -195,8 +194,8 @@ func TestReadFailures(t *testing.T) {
 		"remote base as a path":           {files: map[string]string{"app/fleet.yaml": "{}", "app/kustomization.yaml": "resources: ['github.com/o/r//x']"}, wantReason: kustomization.ReasonRemote},
 		"missing base":                    {files: map[string]string{"app/fleet.yaml": "{}", "app/kustomization.yaml": "resources: [nope]"}, wantReason: kustomization.ReasonInvalid, wantText: []string{"nope", "does not exist"}},
 		"kustomize.dir without a file":    {files: map[string]string{"app/fleet.yaml": "kustomize: {dir: o}", "app/o/x.yaml": ""}, wantReason: kustomization.ReasonInvalid, wantText: []string{"app/fleet.yaml", "kustomize.dir o"}},
-		"chart that is nowhere":           {files: map[string]string{"app/fleet.yaml": "helm: {chart: web}", "app/x.yaml": ""}, wantReason: ReasonChart, wantText: []string{"helm.chart web", "helm.repo"}},
-		"chart without a source":          {files: map[string]string{"app/fleet.yaml": "helm: {chart: web, repo: 'https://example.test'}"}, wantReason: ReasonChart, wantText: []string{"https://example.test"}},
+		"chart that is nowhere":           {files: map[string]string{"app/fleet.yaml": "helm: {chart: web}", "app/x.yaml": ""}, wantReason: charts.ReasonUnavailable, wantText: []string{"helm.chart web", "helm.repo"}},
+		"chart without a source":          {files: map[string]string{"app/fleet.yaml": "helm: {chart: web, repo: 'https://example.test'}"}, wantReason: charts.ReasonUnavailable, wantText: []string{"https://example.test"}},
 		"image scans switched off":        {files: map[string]string{"app/fleet.yaml": "imageScans: [{tagName: a, image: b}]", "app/x.yaml": ""}, wantReason: ReasonImageScans},
 		"two customizations of one name":  {files: map[string]string{"app/fleet.yaml": "targetCustomizations: [{name: x, helm: {values: {a: 1}}}, {name: x, helm: {values: {a: 2}}}]", "app/x.yaml": ""}, wantReason: ReasonDuplicateName, wantText: []string{`"x"`}},
 		"name that is no key":             {files: map[string]string{"app/fleet.yaml": "targetCustomizations: [{name: 'EU West', helm: {values: {a: 1}}}]", "app/x.yaml": ""}, wantReason: ReasonValuesFile, wantText: []string{"EU West"}},
@@ -400,82 +399,6 @@ func TestReadUnrestricted(t *testing.T) {
 				t.Errorf("%d restrictions, want %d", n, test.wantRestrictions)
 			}
 		})
-	}
-}
-
-// fakeCharts answers from a map and remembers what it was asked.
-type fakeCharts struct {
-	archives map[string]*Chart
-	asked    []string
-}
-
-func (f *fakeCharts) Fetch(_ context.Context, ref ChartRef) (*Chart, error) {
-	key := fmt.Sprintf("%s %s %s", ref.Repo, ref.Chart, ref.Version)
-	f.asked = append(f.asked, key)
-	if chart := f.archives[key]; chart != nil {
-		return chart, nil
-	}
-	return nil, fault.New(fault.Transient, "Unreachable", "no such chart: %s", key)
-}
-
-func TestReadCharts(t *testing.T) {
-	web := chartArchive(t, map[string]string{"web/Chart.yaml": "name: web\nversion: 1.2.3", "web/templates/a.yaml": "a: 1"})
-	old := chartArchive(t, map[string]string{"web/Chart.yaml": "name: web\nversion: 1.0.0\ndependencies: [{name: dep, version: ^2, repository: oci://r.test/c}]"})
-	dep := chartArchive(t, map[string]string{"dep/Chart.yaml": "name: dep\nversion: 2.1.0"})
-	charts := &fakeCharts{archives: map[string]*Chart{
-		"https://c.test web ~1":       {Name: "web", Version: "1.2.3", Archive: web},
-		"https://c.test web 1.0.0":    {Name: "web", Version: "1.0.0", Archive: old},
-		"oci://r.test/c dep ^2":       {Name: "dep", Version: "2.1.0", Archive: dep},
-		"https://c.test locked 3.0.1": {Name: "locked", Version: "3.0.1", Archive: dep},
-	}}
-	files := repo(map[string]string{
-		"app/fleet.yaml":              "helm: {repo: 'https://c.test', chart: web, version: ~1}\ntargetCustomizations:\n- {name: old, clusterName: o, helm: {version: 1.0.0}}\n- {name: same, clusterName: s, helm: {values: {a: 1}}}",
-		"own/Chart.yaml":              "name: own\nversion: 0.1.0\ndependencies:\n- {name: locked, version: ^3, repository: 'https://c.test'}\n- {name: lib, version: '*', repository: 'file://../lib'}\n- {name: here, version: '1', repository: 'https://c.test'}\n- {name: packed, version: '1', repository: 'https://c.test'}\n- {name: elsewhere, version: '1'}",
-		"own/charts/dir/Chart.yaml":   "name: elsewhere\nversion: 1.0.0",
-		"own/Chart.lock":              "dependencies: [{name: locked, version: 3.0.1, repository: 'https://c.test'}]",
-		"own/charts/here/x":           "x",
-		"own/charts/packed-1.0.0.tgz": "x",
-		"lib/Chart.yaml":              "name: lib\nversion: 1.0.0\ndependencies: [{name: deeper, repository: 'file://../deeper'}]",
-		"deeper/Chart.yaml":           "name: deeper\nversion: 1.0.0",
-	})
-	result, err := Read(t.Context(), files, Request{Name: "r", Paths: []string{"app", "own"}}, charts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	newest := ChartFolder(&fleet.HelmOptions{Repo: "https://c.test", Chart: "web", Version: "~1"})
-	oldest := ChartFolder(&fleet.HelmOptions{Repo: "https://c.test", Chart: "web", Version: "1.0.0"})
-	want := map[string][]string{
-		"r-app": {newest + "/web/Chart.yaml", newest + "/web/templates/a.yaml", oldest + "/web/Chart.yaml", oldest + "/web/charts/dep-2.1.0.tgz"},
-		"r-own": {"Chart.lock", "Chart.yaml", "charts/dir/Chart.yaml", "charts/here/x", "charts/lib/Chart.yaml", "charts/lib/charts/deeper/Chart.yaml", "charts/locked-3.0.1.tgz", "charts/packed-1.0.0.tgz"},
-	}
-	slices.Sort(want["r-app"])
-	got := map[string][]string{}
-	for _, b := range result.Bundles {
-		got[b.Object.Name] = contents(b)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
-	slices.Sort(charts.asked)
-	wantAsked := slices.Sorted(maps.Keys(charts.archives))
-	if diff := cmp.Diff(wantAsked, charts.asked); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
-	}
-}
-
-// A chart that cannot be reached now is a failure to retry, not one for a person.
-func TestReadChartUnreachable(t *testing.T) {
-	files := repo(map[string]string{"app/fleet.yaml": "helm: {repo: 'https://c.test', chart: web}"})
-	result, err := Read(t.Context(), files, Request{Name: "r"}, &fakeCharts{})
-	if fault.ClassOf(err) != fault.Transient || result == nil || len(result.Failed) != 1 {
-		t.Errorf("got %v, %v, want one transient failure", result, err)
-	}
-	loop := repo(map[string]string{
-		"a/Chart.yaml": "name: a\nversion: 1.0.0\ndependencies: [{name: b, repository: 'file://../b'}]",
-		"b/Chart.yaml": "name: b\nversion: 1.0.0\ndependencies: [{name: a, repository: 'file://../a'}]",
-	})
-	if _, err := Read(t.Context(), loop, Request{Name: "r", Paths: []string{"a"}}, nil); fault.ReasonOf(err) != ReasonChart || !strings.Contains(err.Error(), "circles") {
-		t.Errorf("charts in circles: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -14,7 +13,6 @@ const (
 	ReasonNoBundles     = "NoBundles"
 	ReasonDuplicateName = "DuplicateName"
 	ReasonValuesFile    = "InvalidValuesFile"
-	ReasonChart         = "ChartUnavailable"
 	ReasonImageScans    = "ImageScansDisabled"
 )
 
@@ -129,30 +127,4 @@ func (r *Result) Err() error {
 		all = append(all, fmt.Errorf("bundle %s in %s: %w", failure.BundleName, failure.Dir, failure.Err))
 	}
 	return errors.Join(all...)
-}
-
-// Charts finds charts that are not in the tree.
-type Charts interface {
-	// Fetch returns the chart's archive. Errors carry a class of package fault.
-	Fetch(ctx context.Context, ref ChartRef) (*Chart, error)
-}
-
-// ChartRef names a chart as fleet.yaml or a Chart.yaml does.
-type ChartRef struct {
-	// Repo is the URL of a Helm repository or OCI registry; empty when Chart is a URL.
-	Repo string
-	// Chart is a name in Repo or a URL.
-	Chart string
-	// Version is a version or a semver constraint; empty means the newest.
-	Version string
-	// Path is the folder of the bundle that asks; credentials may depend on it.
-	Path string
-}
-
-// Chart is a fetched chart.
-type Chart struct {
-	// Name and Version as they were resolved.
-	Name, Version string
-	// Archive is the gzipped tar.
-	Archive []byte
 }

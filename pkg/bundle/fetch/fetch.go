@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/archive"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch/index"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
@@ -88,11 +88,11 @@ type Source struct {
 }
 
 type result struct {
-	chart *bundle.Chart
+	chart *charts.Chart
 	err   error
 }
 
-var _ bundle.Charts = (*Source)(nil)
+var _ charts.Source = (*Source)(nil)
 
 // Source returns a source; credentials gives those for a bundle's folder, and may be nil.
 func (f *Fetcher) Source(credentials func(path string) Credentials) *Source {
@@ -117,7 +117,7 @@ func (s *Source) Close() {
 
 // Fetch returns the newest chart that fits the reference. Errors have the class that says who can help
 // and name the repository without credentials.
-func (s *Source) Fetch(ctx context.Context, ref bundle.ChartRef) (*bundle.Chart, error) {
+func (s *Source) Fetch(ctx context.Context, ref charts.Ref) (*charts.Chart, error) {
 	credentials := s.credentials(ref.Path)
 	key := strings.Join([]string{credentials.identity(), ref.Repo, ref.Chart, ref.Version}, "\x00")
 	if known, ok := s.charts[key]; ok {
@@ -130,7 +130,7 @@ func (s *Source) Fetch(ctx context.Context, ref bundle.ChartRef) (*bundle.Chart,
 	return chart, err
 }
 
-func (s *Source) fetch(ctx context.Context, ref bundle.ChartRef, credentials Credentials) (*bundle.Chart, error) {
+func (s *Source) fetch(ctx context.Context, ref charts.Ref, credentials Credentials) (*charts.Chart, error) {
 	address := ref.Repo
 	if address == "" {
 		address = ref.Chart

@@ -21,11 +21,12 @@ import (
 
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/archive"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 // fetch asks a new source once.
-func fetch(t *testing.T, options Options, credentials Credentials, ref bundle.ChartRef) (*bundle.Chart, error) {
+func fetch(t *testing.T, options Options, credentials Credentials, ref charts.Ref) (*charts.Chart, error) {
 	t.Helper()
 	source := New(options).Source(func(string) Credentials { return credentials })
 	defer source.Close()
@@ -65,7 +66,7 @@ func TestFetchVersions(t *testing.T) {
 				if kind == "registry" && test.reasonInStorage != "" {
 					wantReason = test.reasonInStorage
 				}
-				got, err := fetch(t, Options{}, Credentials{BasicHTTP: true}, bundle.ChartRef{Repo: repo, Chart: test.chart, Version: test.version})
+				got, err := fetch(t, Options{}, Credentials{BasicHTTP: true}, charts.Ref{Repo: repo, Chart: test.chart, Version: test.version})
 				if wantReason != "" {
 					if fault.ReasonOf(err) != wantReason || !fault.NeedsPerson(err) || !strings.Contains(err.Error(), test.wantInMessage) {
 						t.Errorf("got %v, want a stalled %s that says %q", err, wantReason, test.wantInMessage)
@@ -81,7 +82,7 @@ func TestFetchVersions(t *testing.T) {
 	}
 }
 
-func checkChart(t *testing.T, got *bundle.Chart, name, version string) {
+func checkChart(t *testing.T, got *charts.Chart, name, version string) {
 	t.Helper()
 	if got.Name != name || got.Version != version {
 		t.Errorf("got %s %s, want %s %s", got.Name, got.Version, name, version)
@@ -107,36 +108,36 @@ func TestFetchForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	file.Body.Close()
-	packed, err := fetch(t, Options{}, Credentials{}, bundle.ChartRef{Repo: server.URL, Chart: "web"})
+	packed, err := fetch(t, Options{}, Credentials{}, charts.Ref{Repo: server.URL, Chart: "web"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	sum := digestOf(packed.Archive)
 	for name, test := range map[string]struct {
-		ref        bundle.ChartRef
+		ref        charts.Ref
 		wantReason string
 	}{
-		"repository with a slash":    {bundle.ChartRef{Repo: server.URL + "/", Chart: "web"}, ""},
-		"archive":                    {bundle.ChartRef{Chart: server.URL + "/web-1.0.0.tgz"}, ""},
-		"archive with checksum":      {bundle.ChartRef{Chart: server.URL + "/web-1.0.0.tgz?checksum=sha256:" + sum}, ""},
-		"archive with bare checksum": {bundle.ChartRef{Chart: server.URL + "/web-1.0.0.tgz?checksum=" + sum}, ""},
-		"wrong checksum":             {bundle.ChartRef{Chart: server.URL + "/web-1.0.0.tgz?checksum=" + strings.Repeat("0", 64)}, ReasonDigest},
-		"other checksum":             {bundle.ChartRef{Chart: server.URL + "/web-1.0.0.tgz?checksum=md5:00"}, ReasonNotSupported},
-		"folder in an archive":       {bundle.ChartRef{Chart: server.URL + "/web-1.0.0.tgz//web"}, ReasonNotSupported},
-		"no such archive":            {bundle.ChartRef{Chart: server.URL + "/nope.tgz"}, ReasonChartNotFound},
-		"registry in repo":           {bundle.ChartRef{Repo: "oci://" + host + "/charts/web"}, ""},
-		"registry in chart":          {bundle.ChartRef{Chart: "oci://" + host + "/charts/web", Version: "1.0.0"}, ""},
-		"registry with a tag":        {bundle.ChartRef{Chart: "oci://" + host + "/charts/web:1.0.0"}, ""},
-		"no chart":                   {bundle.ChartRef{Repo: server.URL}, ReasonChartNotFound},
-		"git":                        {bundle.ChartRef{Chart: "git::https://u:secret@host.test/x//y?ref=main"}, ReasonNotSupported},
-		"git with a key":             {bundle.ChartRef{Chart: "git::ssh://git@host.test/x?sshkey=secret"}, ReasonNotSupported},
-		"git on the machine":         {bundle.ChartRef{Chart: "git::file:///etc"}, ReasonInvalidURL},
-		"git by a program":           {bundle.ChartRef{Chart: "ext::sh -c x"}, ReasonInvalidURL},
-		"git by its name":            {bundle.ChartRef{Chart: "https://u:secret@host.test/x.git"}, ReasonNotSupported},
-		"ssh":                        {bundle.ChartRef{Chart: "ssh://git@host.test/x"}, ReasonNotSupported},
-		"file":                       {bundle.ChartRef{Repo: "file:///etc", Chart: "passwd"}, ReasonInvalidURL},
-		"no host":                    {bundle.ChartRef{Repo: "https:///x", Chart: "web"}, ReasonInvalidURL},
-		"no URL":                     {bundle.ChartRef{Repo: "ht tp://x", Chart: "web"}, ReasonInvalidURL},
+		"repository with a slash":    {charts.Ref{Repo: server.URL + "/", Chart: "web"}, ""},
+		"archive":                    {charts.Ref{Chart: server.URL + "/web-1.0.0.tgz"}, ""},
+		"archive with checksum":      {charts.Ref{Chart: server.URL + "/web-1.0.0.tgz?checksum=sha256:" + sum}, ""},
+		"archive with bare checksum": {charts.Ref{Chart: server.URL + "/web-1.0.0.tgz?checksum=" + sum}, ""},
+		"wrong checksum":             {charts.Ref{Chart: server.URL + "/web-1.0.0.tgz?checksum=" + strings.Repeat("0", 64)}, ReasonDigest},
+		"other checksum":             {charts.Ref{Chart: server.URL + "/web-1.0.0.tgz?checksum=md5:00"}, ReasonNotSupported},
+		"folder in an archive":       {charts.Ref{Chart: server.URL + "/web-1.0.0.tgz//web"}, ReasonNotSupported},
+		"no such archive":            {charts.Ref{Chart: server.URL + "/nope.tgz"}, ReasonChartNotFound},
+		"registry in repo":           {charts.Ref{Repo: "oci://" + host + "/charts/web"}, ""},
+		"registry in chart":          {charts.Ref{Chart: "oci://" + host + "/charts/web", Version: "1.0.0"}, ""},
+		"registry with a tag":        {charts.Ref{Chart: "oci://" + host + "/charts/web:1.0.0"}, ""},
+		"no chart":                   {charts.Ref{Repo: server.URL}, ReasonChartNotFound},
+		"git":                        {charts.Ref{Chart: "git::https://u:secret@host.test/x//y?ref=main"}, ReasonNotSupported},
+		"git with a key":             {charts.Ref{Chart: "git::ssh://git@host.test/x?sshkey=secret"}, ReasonNotSupported},
+		"git on the machine":         {charts.Ref{Chart: "git::file:///etc"}, ReasonInvalidURL},
+		"git by a program":           {charts.Ref{Chart: "ext::sh -c x"}, ReasonInvalidURL},
+		"git by its name":            {charts.Ref{Chart: "https://u:secret@host.test/x.git"}, ReasonNotSupported},
+		"ssh":                        {charts.Ref{Chart: "ssh://git@host.test/x"}, ReasonNotSupported},
+		"file":                       {charts.Ref{Repo: "file:///etc", Chart: "passwd"}, ReasonInvalidURL},
+		"no host":                    {charts.Ref{Repo: "https:///x", Chart: "web"}, ReasonInvalidURL},
+		"no URL":                     {charts.Ref{Repo: "ht tp://x", Chart: "web"}, ReasonInvalidURL},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := fetch(t, Options{}, Credentials{BasicHTTP: true}, test.ref)
@@ -166,7 +167,7 @@ func TestFetchKeeps(t *testing.T) {
 		source := New(options).Source(func(string) Credentials { return credentials })
 		defer source.Close()
 		for range 3 {
-			for _, ref := range []bundle.ChartRef{{Repo: server.URL, Chart: "web"}, {Repo: server.URL, Chart: "web", Version: "1.0.0"}, {Repo: "oci://" + host + "/charts/web", Version: "1.0.0"}} {
+			for _, ref := range []charts.Ref{{Repo: server.URL, Chart: "web"}, {Repo: server.URL, Chart: "web", Version: "1.0.0"}, {Repo: "oci://" + host + "/charts/web", Version: "1.0.0"}} {
 				if _, err := source.Fetch(t.Context(), ref); err != nil {
 					t.Fatal(err)
 				}
@@ -195,7 +196,7 @@ func TestFetchKeeps(t *testing.T) {
 
 func TestFetchDamagedFiles(t *testing.T) {
 	_, server := serve(t, http.FileServer(http.Dir(helmRepository(t, "", "web@1.0.0"))))
-	options, ref := Options{Dir: t.TempDir()}, bundle.ChartRef{Repo: server.URL, Chart: "web"}
+	options, ref := Options{Dir: t.TempDir()}, charts.Ref{Repo: server.URL, Chart: "web"}
 	if _, err := fetch(t, options, Credentials{}, ref); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +270,7 @@ func TestFetchCredentials(t *testing.T) {
 		"no expression":               {with("("), server.URL, ReasonCredentials},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := fetch(t, Options{}, test.credentials, bundle.ChartRef{Repo: test.repo, Chart: "web"})
+			_, err := fetch(t, Options{}, test.credentials, charts.Ref{Repo: test.repo, Chart: "web"})
 			if test.wantReason == "" && err != nil {
 				t.Error(err)
 			}
@@ -290,7 +291,7 @@ func TestFetchKeepsCredentialsHome(t *testing.T) {
 	pointing, second := serve(t, http.FileServer(http.Dir(helmRepository(t, other.URL, "web@1.0.0"))))
 	credentials := Credentials{Username: "user", Password: "s3cret", AnyURL: true}
 	for name, repo := range map[string]string{"redirect": first.URL, "index": second.URL} {
-		if _, err := fetch(t, Options{}, credentials, bundle.ChartRef{Repo: repo, Chart: "web"}); err != nil {
+		if _, err := fetch(t, Options{}, credentials, charts.Ref{Repo: repo, Chart: "web"}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -348,7 +349,7 @@ func TestFetchTLS(t *testing.T) {
 		"out of TLS":     {Credentials{CABundle: downgradeCA}, downgrade.URL, ReasonTLS},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := fetch(t, Options{}, test.credentials, bundle.ChartRef{Repo: test.repo, Chart: "web"})
+			_, err := fetch(t, Options{}, test.credentials, charts.Ref{Repo: test.repo, Chart: "web"})
 			if got := fault.ReasonOf(err); err == nil != (test.wantReason == "") || err != nil && got != test.wantReason {
 				t.Errorf("got %v (%s), want %q", err, got, test.wantReason)
 			}
@@ -359,7 +360,7 @@ func TestFetchTLS(t *testing.T) {
 func TestFetchRegistryCredentials(t *testing.T) {
 	registered, host := ociRegistry(t, "web@1.0.0")
 	registered.username, registered.password = "user", "s3cret"
-	ref := bundle.ChartRef{Repo: "oci://" + host + "/charts/web", Version: "1.0.0"}
+	ref := charts.Ref{Repo: "oci://" + host + "/charts/web", Version: "1.0.0"}
 	good := Credentials{Username: "user", Password: "s3cret", URLRegex: "oci://" + host, BasicHTTP: true}
 	if _, err := fetch(t, Options{}, good, ref); err != nil {
 		t.Error(err)
@@ -436,7 +437,7 @@ func TestFetchBadServers(t *testing.T) {
 			if name == "hanging" {
 				options.Timeout = 50 * time.Millisecond
 			}
-			_, err := fetch(t, options, Credentials{}, bundle.ChartRef{Repo: test.repo, Chart: "web"})
+			_, err := fetch(t, options, Credentials{}, charts.Ref{Repo: test.repo, Chart: "web"})
 			if fault.ReasonOf(err) != test.wantReason || fault.ClassOf(err) != test.wantClass {
 				t.Errorf("got %v (%s %s), want %s %s", err, fault.ClassOf(err), fault.ReasonOf(err), test.wantClass, test.wantReason)
 			}
@@ -452,14 +453,14 @@ func TestFetchFromStallingServers(t *testing.T) {
 		next http.Handler
 		// stall is the part of the path of what is not answered.
 		stall string
-		ref   func(url string) bundle.ChartRef
+		ref   func(url string) charts.Ref
 	}{
-		"index":             {files, "/index.yaml", func(url string) bundle.ChartRef { return bundle.ChartRef{Repo: url, Chart: "web"} }},
-		"chart of an index": {files, ".tgz", func(url string) bundle.ChartRef { return bundle.ChartRef{Repo: url, Chart: "web"} }},
-		"archive":           {files, ".tgz", func(url string) bundle.ChartRef { return bundle.ChartRef{Chart: url + "/web-1.0.0.tgz"} }},
-		"tags":              {images, "/tags/", func(url string) bundle.ChartRef { return bundle.ChartRef{Repo: asRegistry(url)} }},
-		"manifest":          {images, "/manifests/", func(url string) bundle.ChartRef { return bundle.ChartRef{Repo: asRegistry(url), Version: "1.0.0"} }},
-		"blob":              {images, "/blobs/", func(url string) bundle.ChartRef { return bundle.ChartRef{Repo: asRegistry(url), Version: "1.0.0"} }},
+		"index":             {files, "/index.yaml", func(url string) charts.Ref { return charts.Ref{Repo: url, Chart: "web"} }},
+		"chart of an index": {files, ".tgz", func(url string) charts.Ref { return charts.Ref{Repo: url, Chart: "web"} }},
+		"archive":           {files, ".tgz", func(url string) charts.Ref { return charts.Ref{Chart: url + "/web-1.0.0.tgz"} }},
+		"tags":              {images, "/tags/", func(url string) charts.Ref { return charts.Ref{Repo: asRegistry(url)} }},
+		"manifest":          {images, "/manifests/", func(url string) charts.Ref { return charts.Ref{Repo: asRegistry(url), Version: "1.0.0"} }},
+		"blob":              {images, "/blobs/", func(url string) charts.Ref { return charts.Ref{Repo: asRegistry(url), Version: "1.0.0"} }},
 	} {
 		for _, midst := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, in the midst %v", name, midst), func(t *testing.T) {
@@ -505,7 +506,7 @@ func TestFetchStops(t *testing.T) {
 	_, server := serve(t, http.FileServer(http.Dir(helmRepository(t, "", "web@1.0.0"))))
 	source := New(Options{}).Source(nil)
 	defer source.Close()
-	ref := bundle.ChartRef{Repo: server.URL, Chart: "web"}
+	ref := charts.Ref{Repo: server.URL, Chart: "web"}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := source.Fetch(ctx, ref); err == nil {

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead-dev/fairlead/pkg/bundle"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
@@ -71,7 +71,7 @@ func parseGit(address string) (*url.URL, string, string, error) {
 }
 
 // fromGit packs a folder of a git repository as a chart.
-func (s *Source) fromGit(ctx context.Context, address string, credentials Credentials) (*bundle.Chart, error) {
+func (s *Source) fromGit(ctx context.Context, address string, credentials Credentials) (*charts.Chart, error) {
 	target, folder, ref, err := parseGit(address)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s *Source) fromGit(ctx context.Context, address string, credentials Creden
 		return nil, err
 	}
 	data, err := packed.finish()
-	return &bundle.Chart{Archive: data}, err
+	return &charts.Chart{Archive: data}, err
 }
 
 // packer is the visitor that packs a folder; equal folders give equal archives.

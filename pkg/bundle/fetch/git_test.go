@@ -6,8 +6,8 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/archive"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/google/go-cmp/cmp"
@@ -41,7 +41,7 @@ func TestFetchGit(t *testing.T) {
 				asked = ref
 				return repository, nil
 			}}
-			got, err := fetch(t, options, key, bundle.ChartRef{Chart: test.chart})
+			got, err := fetch(t, options, key, charts.Ref{Chart: test.chart})
 			if test.wantReason != "" {
 				if fault.ReasonOf(err) != test.wantReason || !fault.NeedsPerson(err) {
 					t.Errorf("got %v, want a stalled %s", err, test.wantReason)

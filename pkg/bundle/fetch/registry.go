@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/fairlead-dev/fairlead/pkg/bundle"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch/index"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -30,7 +30,7 @@ const (
 )
 
 // fromRegistry fetches from an OCI registry. A tag cannot hold a plus sign; Helm writes an underscore.
-func (s *Source) fromRegistry(ctx context.Context, c *client, target *url.URL, ref bundle.ChartRef) (*bundle.Chart, error) {
+func (s *Source) fromRegistry(ctx context.Context, c *client, target *url.URL, ref charts.Ref) (*charts.Chart, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
 	name := strings.Trim(target.Path, "/")
@@ -57,7 +57,7 @@ func (s *Source) fromRegistry(ctx context.Context, c *client, target *url.URL, r
 	if err != nil {
 		return nil, err
 	}
-	return &bundle.Chart{Name: path.Base(name), Version: strings.ReplaceAll(tag, "_", "+"), Archive: archive}, nil
+	return &charts.Chart{Name: path.Base(name), Version: strings.ReplaceAll(tag, "_", "+"), Archive: archive}, nil
 }
 
 func (c *client) repository(reference string) (*remote.Repository, error) {

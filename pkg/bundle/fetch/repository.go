@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/fairlead-dev/fairlead/pkg/bundle"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch/index"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
@@ -17,7 +17,7 @@ type fetched struct {
 }
 
 // fromRepository fetches from a Helm repository with an index.yaml.
-func (s *Source) fromRepository(ctx context.Context, c *client, repo *url.URL, ref bundle.ChartRef) (*bundle.Chart, error) {
+func (s *Source) fromRepository(ctx context.Context, c *client, repo *url.URL, ref charts.Ref) (*charts.Chart, error) {
 	where := "chart " + ref.Chart + " in " + redact(repo.String())
 	if ref.Chart == "" {
 		return nil, fault.New(fault.Stalled, ReasonChartNotFound, "%s: helm.chart is not set", redact(repo.String()))
@@ -45,7 +45,7 @@ func (s *Source) fromRepository(ctx context.Context, c *client, repo *url.URL, r
 	if err != nil {
 		return nil, err
 	}
-	return &bundle.Chart{Name: ref.Chart, Version: versions[chosen].Version, Archive: archive}, nil
+	return &charts.Chart{Name: ref.Chart, Version: versions[chosen].Version, Archive: archive}, nil
 }
 
 // index returns a repository's index.yaml; a Source asks for it once.
@@ -117,7 +117,7 @@ func resolve(repo *url.URL, reference string) (*url.URL, error) {
 }
 
 // fromWeb fetches an archive by its URL.
-func (s *Source) fromWeb(ctx context.Context, c *client, target *url.URL) (*bundle.Chart, error) {
+func (s *Source) fromWeb(ctx context.Context, c *client, target *url.URL) (*charts.Chart, error) {
 	shown := redact(target.String())
 	if strings.Contains(strings.TrimPrefix(target.Path, "/"), "//") {
 		return nil, fault.New(fault.Stalled, ReasonNotSupported, "%s: a folder inside an archive cannot be named; publish the chart by itself", shown)
@@ -143,5 +143,5 @@ func (s *Source) fromWeb(ctx context.Context, c *client, target *url.URL) (*bund
 			return nil, fault.New(fault.Stalled, ReasonDigest, "%s is not what its checksum says it is", shown)
 		}
 	}
-	return &bundle.Chart{Archive: data}, nil
+	return &charts.Chart{Archive: data}, nil
 }

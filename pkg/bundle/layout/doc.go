@@ -1,8 +1,6 @@
 // Package layout knows how bundles lie in a repository: which folders are bundles, by fleet.yaml, by YAML below a
-// path or because they are listed, and which files belong to each.
-//
-// A bundle has the files below its folder, except hidden ones, fleet.yaml and the file of options, values files,
-// what .fleetignore names, and every folder that is a bundle of its own.
+// path or because they are listed, and which files belong to each
+// (package bundle says which).
 //
 // It refuses paths out of the repository, reads of fleet.yaml no more than that it is there, and does not follow
 // what the files name: charts from elsewhere and Kustomize bases come from others. Lines of .fleetignore that it

@@ -1,4 +1,4 @@
-package bundle
+package charts
 
 import (
 	"context"
@@ -28,61 +28,61 @@ type dependency struct {
 
 // addDependencies brings along what a chart depends on and does not hold. A dependency without a repository
 // must be there: Helm's library would deploy the chart without it and say nothing.
-func (b *builder) addDependencies(ctx context.Context, root string, depth int) error {
+func (c *Collector) addDependencies(ctx context.Context, root string, depth int) error {
 	if depth > maxDependencyDepth {
-		return fault.New(fault.Stalled, ReasonChart, "%s: the chart's dependencies go round in circles", path.Join(b.Dir, root))
+		return fault.New(fault.Stalled, ReasonUnavailable, "%s: the chart's dependencies go round in circles", path.Join(c.Dir, root))
 	}
-	meta, err := b.chartMeta(path.Join(root, "Chart.yaml"))
+	meta, err := c.chartMeta(path.Join(root, "Chart.yaml"))
 	if err != nil {
 		return err
 	}
 	if len(meta.Dependencies) == 0 {
 		// Charts of version v1 list them in a file of their own.
-		if meta, err = b.chartMeta(path.Join(root, "requirements.yaml")); err != nil {
+		if meta, err = c.chartMeta(path.Join(root, "requirements.yaml")); err != nil {
 			return err
 		}
 	}
-	lock, err := b.chartMeta(path.Join(root, "Chart.lock"))
+	lock, err := c.chartMeta(path.Join(root, "Chart.lock"))
 	if err != nil {
 		return err
 	}
 	for _, wanted := range meta.Dependencies {
-		if b.holds(root, wanted) {
+		if c.holds(root, wanted) {
 			continue
 		}
 		if wanted.Repository == "" {
-			return missingDependency(path.Join(b.Dir, root), wanted)
+			return missingDependency(path.Join(c.Dir, root), wanted)
 		}
 		wanted.Version = locked(wanted, lock.Dependencies)
-		if err := b.addDependency(ctx, root, wanted, depth); err != nil {
-			return fmt.Errorf("dependency %s of the chart in %s: %w", wanted.Name, path.Join(b.Dir, root), err)
+		if err := c.addDependency(ctx, root, wanted, depth); err != nil {
+			return fmt.Errorf("dependency %s of the chart in %s: %w", wanted.Name, path.Join(c.Dir, root), err)
 		}
 	}
 	return nil
 }
 
-func (b *builder) chartMeta(name string) (chartMeta, error) {
+func (c *Collector) chartMeta(name string) (chartMeta, error) {
 	var meta chartMeta
-	data, found := b.files.Find(name)
+	data, found := c.Files.Find(name)
 	if !found {
 		return meta, nil
 	}
 	if err := yaml.Unmarshal(data, &meta); err != nil {
-		return meta, fault.New(fault.Stalled, ReasonChart, "%s does not parse: %w", path.Join(b.Dir, name), err)
+		return meta, fault.New(fault.Stalled, ReasonUnavailable, "%s does not parse: %w", path.Join(c.Dir, name), err)
 	}
 	return meta, nil
 }
 
 func missingDependency(chart string, wanted dependency) error {
-	return fault.New(fault.Stalled, ReasonChart, "the chart in %s depends on %s, which is not in its charts folder, and names no repository for it", chart, wanted.Name)
+	return fault.New(fault.Stalled, ReasonUnavailable, "the chart in %s depends on %s, which is not in its charts folder, and names no repository for it", chart, wanted.Name)
 }
 
 // holds says that the chart has the dependency in its charts folder, unpacked or as an archive. The folder
 // may have another name than the chart in it.
-func (b *builder) holds(root string, wanted dependency) bool {
+func (c *Collector) holds(root string, wanted dependency) bool {
 	unpacked := path.Join(root, "charts", wanted.Name) + "/"
 	packed := path.Join(root, "charts", wanted.Name) + "-"
-	for _, file := range b.files.Files() {
+	for _, file := range c.Files.Files() {
 		if strings.HasPrefix(file.Name, unpacked) {
 			return true
 		}
@@ -125,45 +125,45 @@ func locked(wanted dependency, lock []dependency) string {
 	return wanted.Version
 }
 
-func (b *builder) addDependency(ctx context.Context, root string, wanted dependency, depth int) error {
+func (c *Collector) addDependency(ctx context.Context, root string, wanted dependency, depth int) error {
 	charts := path.Join(root, "charts")
 	if local, isFile := strings.CutPrefix(wanted.Repository, "file://"); isFile {
 		if strings.HasPrefix(root, chartDir+"/") {
-			return fault.New(fault.Stalled, ReasonChart, "%s lies beside the chart, and a fetched chart has nothing beside it", wanted.Repository)
+			return fault.New(fault.Stalled, ReasonUnavailable, "%s lies beside the chart, and a fetched chart has nothing beside it", wanted.Repository)
 		}
-		full, err := tree.Clean(path.Join(b.Dir, root, local))
+		full, err := tree.Clean(path.Join(c.Dir, root, local))
 		if err != nil || path.IsAbs(local) {
-			return fault.New(fault.Stalled, ReasonChart, "%s lies outside the repository", wanted.Repository)
+			return fault.New(fault.Stalled, ReasonUnavailable, "%s lies outside the repository", wanted.Repository)
 		}
-		if !b.tree.IsFile(path.Join(full, "Chart.yaml")) {
-			return fault.New(fault.Stalled, ReasonChart, "%s holds no Chart.yaml", full)
+		if !c.Tree.IsFile(path.Join(full, "Chart.yaml")) {
+			return fault.New(fault.Stalled, ReasonUnavailable, "%s holds no Chart.yaml", full)
 		}
-		return b.addLocal(ctx, full, path.Join(charts, wanted.Name), depth)
+		return c.addLocal(ctx, full, path.Join(charts, wanted.Name), depth)
 	}
 	if !strings.Contains(wanted.Repository, "://") {
-		return fault.New(fault.Stalled, ReasonChart, "the repository %q is no URL; names of repositories on somebody's machine mean nothing here", wanted.Repository)
+		return fault.New(fault.Stalled, ReasonUnavailable, "the repository %q is no URL; names of repositories on somebody's machine mean nothing here", wanted.Repository)
 	}
-	chart, err := b.fetch(ctx, ChartRef{Repo: wanted.Repository, Chart: wanted.Name, Version: wanted.Version, Path: b.Dir})
+	chart, err := c.fetch(ctx, Ref{Repo: wanted.Repository, Chart: wanted.Name, Version: wanted.Version, Path: c.Dir})
 	if err != nil {
 		return err
 	}
-	return b.files.Put(path.Join(charts, fmt.Sprintf("%s-%s.tgz", chart.Name, chart.Version)), chart.Archive)
+	return c.Files.Put(path.Join(charts, fmt.Sprintf("%s-%s.tgz", chart.Name, chart.Version)), chart.Archive)
 }
 
 // addLocal copies a chart from the repository into another one's charts, with its own dependencies.
-func (b *builder) addLocal(ctx context.Context, from, to string, depth int) error {
+func (c *Collector) addLocal(ctx context.Context, from, to string, depth int) error {
 	if depth >= maxDependencyDepth {
-		return fault.New(fault.Stalled, ReasonChart, "%s: the chart's dependencies go round in circles", from)
+		return fault.New(fault.Stalled, ReasonUnavailable, "%s: the chart's dependencies go round in circles", from)
 	}
-	if err := b.copyFolder(from, to); err != nil {
+	if err := c.copyFolder(from, to); err != nil {
 		return err
 	}
-	meta, err := b.chartMeta(path.Join(to, "Chart.yaml"))
+	meta, err := c.chartMeta(path.Join(to, "Chart.yaml"))
 	if err != nil {
 		return err
 	}
 	for _, wanted := range meta.Dependencies {
-		if b.holds(to, wanted) {
+		if c.holds(to, wanted) {
 			continue
 		}
 		if wanted.Repository == "" {
@@ -175,12 +175,12 @@ func (b *builder) addLocal(ctx context.Context, from, to string, depth int) erro
 			if err != nil {
 				return err
 			}
-			if err := b.addLocal(ctx, full, path.Join(to, "charts", wanted.Name), depth+1); err != nil {
+			if err := c.addLocal(ctx, full, path.Join(to, "charts", wanted.Name), depth+1); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := b.addDependency(ctx, to, wanted, depth+1); err != nil {
+		if err := c.addDependency(ctx, to, wanted, depth+1); err != nil {
 			return err
 		}
 	}
