@@ -86,6 +86,9 @@ var layers = map[string]layer{
 	"charts":                 outside,
 	"hack":                   outside,
 	"integrationtests":       outside,
+
+	// Parts of controllers that only decide.
+	"pkg/gitjob/controller/progress": pure,
 }
 
 // sides says which program a package belongs to; packages of the two sides meet in pure layers only.

@@ -13,6 +13,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
@@ -38,7 +39,7 @@ func begin(repo *fleet.GitRepo, now time.Time) fleet.GitRepoStatus {
 // observation is everything a status is made from after a pass.
 type observation struct {
 	repo   *fleet.GitRepo
-	known  *progress
+	known  *progress.Entry
 	rollup feed.Repo
 	// own are the GitRepo's Bundles by name, without those that are being deleted.
 	own map[string]*fleet.Bundle
@@ -46,7 +47,7 @@ type observation struct {
 
 // observe says in a status what is known after a pass. It is pure.
 func observe(o observation, now time.Time) fleet.GitRepoStatus {
-	problem := problemOf(o.known)
+	problem := o.known.Problem()
 	next := *o.repo.Status.DeepCopy()
 	next.StatusBase = status.Source(status.SourceInput{
 		Previous:   next.StatusBase,
@@ -66,7 +67,7 @@ func observe(o observation, now time.Time) fleet.GitRepoStatus {
 // or a Bundle of the newest commit that is on its way and has no deployments that could tell.
 func (o observation) notReady(problem error) error {
 	summary := &o.rollup.Rollup.Summary
-	if problem != nil || o.known.applied == nil || summary.Ready != summary.DesiredReady {
+	if problem != nil || o.known.Applied == nil || summary.Ready != summary.DesiredReady {
 		return problem
 	}
 	for _, bundle := range o.own {
@@ -74,7 +75,7 @@ func (o observation) notReady(problem error) error {
 			return nil
 		}
 	}
-	return unsettled(o.own, o.known.applied.bundles)
+	return unsettled(o.own, o.known.Applied.Bundles)
 }
 
 func readinessOf(own map[string]*fleet.Bundle) []status.BundleReadiness {
@@ -95,27 +96,27 @@ func numbersOnly(before, after fleet.GitRepoStatus) bool {
 	return equality.Semantic.DeepEqual(source(before), source(after))
 }
 
-func observeCommits(next *fleet.GitRepoStatus, repo *fleet.GitRepo, known *progress, now time.Time) {
-	if known.seen != "" && known.seen != next.PollingCommit {
-		next.PollingCommit = known.seen
+func observeCommits(next *fleet.GitRepoStatus, repo *fleet.GitRepo, known *progress.Entry, now time.Time) {
+	if known.Seen != "" && known.Seen != next.PollingCommit {
+		next.PollingCommit = known.Seen
 		next.LastPollingTime = metav1.NewTime(now)
 	}
-	if known.applied == nil || known.readErr != nil {
+	if known.Applied == nil || known.ReadErr != nil {
 		return
 	}
-	next.Commit = known.applied.key.commit
-	if known.applied.key.generation == repo.Generation {
+	next.Commit = known.Applied.Key.Commit
+	if known.Applied.Key.Generation == repo.Generation {
 		next.UpdateGeneration = repo.Spec.ForceSyncGeneration
 	}
 }
 
 // observeSource writes the conditions that speak of the source; Ready is the roll-up's.
-func observeSource(next *fleet.GitRepoStatus, known *progress, problem error, now time.Time) {
-	setErr(next, now, fleet.ConditionGitPolling, known.lookErr)
+func observeSource(next *fleet.GitRepoStatus, known *progress.Entry, problem error, now time.Time) {
+	setErr(next, now, fleet.ConditionGitPolling, known.LookErr)
 	setErr(next, now, fleet.ConditionAccepted, deniedOnly(problem))
 	set(next, now, fleet.ConditionReconciling, problem != nil && !fault.NeedsPerson(problem), reasonOf(problem), messageOf(problem))
 	set(next, now, fleet.ConditionStalled, fault.NeedsPerson(problem), reasonOf(problem), messageOf(problem))
-	observeWarnings(next, known.warnings, now)
+	observeWarnings(next, known.Warnings, now)
 	next.GitJobStatus = jobCurrent
 	switch fault.ClassOf(problem) {
 	case "":
@@ -124,20 +125,6 @@ func observeSource(next *fleet.GitRepoStatus, known *progress, problem error, no
 	default:
 		next.GitJobStatus = jobFailed
 	}
-}
-
-// problemOf is what keeps the newest source from being applied. A look that fails does not hide a read that
-// failed for something only a person can mend.
-func problemOf(known *progress) error {
-	switch {
-	case known.denied != nil:
-		return known.denied
-	case known.lookErr == nil:
-		return known.readErr
-	case fault.NeedsPerson(known.readErr):
-		return fmt.Errorf("%w; and %w", known.readErr, known.lookErr)
-	}
-	return known.lookErr
 }
 
 func deniedOnly(err error) error {

@@ -10,6 +10,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
@@ -28,11 +29,11 @@ func conditionsOf(t *testing.T, s fleet.GitRepoStatus) map[string]string {
 func TestObserve(t *testing.T) {
 	one := want(t, "one", "a")
 	good := cached(t, one, ready(corev1.ConditionTrue, "", ""))
-	applied := func(generation int64) *appliedSource {
-		return &appliedSource{key: sourceKey{commit: "c1", generation: generation}, bundles: map[string]string{"one": one.summary.SpecDigest}}
+	applied := func(generation int64) *progress.Applied {
+		return &progress.Applied{Key: progress.Key{Commit: "c1", Generation: generation}, Bundles: map[string]string{"one": one.summary.SpecDigest}}
 	}
 	for name, test := range map[string]struct {
-		known     progress
+		known     progress.Entry
 		own       *fleet.Bundle
 		failing   int
 		wantReady string // "" is ready
@@ -41,17 +42,17 @@ func TestObserve(t *testing.T) {
 		commit    string
 		force     int64
 	}{
-		"all is well":          {progress{seen: "c1", applied: applied(2)}, good, 0, "", jobCurrent, nil, "c1", 7},
-		"look fails":           {progress{seen: "c1", applied: applied(2), lookErr: errHost}, good, 0, "does not answer", jobFailed, []string{fleet.ConditionReconciling}, "c1", 7},
-		"new commit is broken": {progress{seen: "c2", applied: applied(2), readErr: errYAML}, good, 0, "line 2", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
-		"read and look fail":   {progress{seen: "c2", applied: applied(2), readErr: errYAML, lookErr: errHost}, good, 0, "line 2; and the host", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
-		"refused":              {progress{lookErr: errDenied}, good, 0, "not allowed", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
-		"waits":                {progress{seen: "c1", readErr: errGone}, good, 0, "being deleted", jobInProgress, []string{fleet.ConditionReconciling}, "c0", 3},
-		"older spec applied":   {progress{seen: "c1", applied: applied(1)}, good, 0, "", jobCurrent, nil, "c1", 3},
-		"bundle fails": {progress{seen: "c1", applied: applied(2)}, cached(t, one, ready(corev1.ConditionFalse, fleet.ReasonError, "no such cluster group")),
+		"all is well":          {progress.Entry{Seen: "c1", Applied: applied(2)}, good, 0, "", jobCurrent, nil, "c1", 7},
+		"look fails":           {progress.Entry{Seen: "c1", Applied: applied(2), LookErr: errHost}, good, 0, "does not answer", jobFailed, []string{fleet.ConditionReconciling}, "c1", 7},
+		"new commit is broken": {progress.Entry{Seen: "c2", Applied: applied(2), ReadErr: errYAML}, good, 0, "line 2", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
+		"read and look fail":   {progress.Entry{Seen: "c2", Applied: applied(2), ReadErr: errYAML, LookErr: errHost}, good, 0, "line 2; and the host", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
+		"refused":              {progress.Entry{LookErr: errDenied}, good, 0, "not allowed", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
+		"waits":                {progress.Entry{Seen: "c1", ReadErr: errGone}, good, 0, "being deleted", jobInProgress, []string{fleet.ConditionReconciling}, "c0", 3},
+		"older spec applied":   {progress.Entry{Seen: "c1", Applied: applied(1)}, good, 0, "", jobCurrent, nil, "c1", 3},
+		"bundle fails": {progress.Entry{Seen: "c1", Applied: applied(2)}, cached(t, one, ready(corev1.ConditionFalse, fleet.ReasonError, "no such cluster group")),
 			0, "Bundle one: no such cluster group", jobCurrent, nil, "c1", 7},
-		"bundle is on its way":     {progress{seen: "c1", applied: applied(2)}, cached(t, one, nil), 0, "Bundle one: is being deployed", jobCurrent, nil, "c1", 7},
-		"deployments say it first": {progress{seen: "c1", applied: applied(2)}, cached(t, one, nil), 1, "NotReady(1)", jobCurrent, nil, "c1", 7},
+		"bundle is on its way":     {progress.Entry{Seen: "c1", Applied: applied(2)}, cached(t, one, nil), 0, "Bundle one: is being deployed", jobCurrent, nil, "c1", 7},
+		"deployments say it first": {progress.Entry{Seen: "c1", Applied: applied(2)}, cached(t, one, nil), 1, "NotReady(1)", jobCurrent, nil, "c1", 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repo := repoWith(func(r *fleet.GitRepo) {
@@ -72,7 +73,7 @@ func TestObserve(t *testing.T) {
 					t.Errorf("%s is %s", kind, conditions[kind])
 				}
 			}
-			if (conditions[fleet.ConditionAccepted] == "True") == (test.known.lookErr != nil && fault.ClassOf(test.known.lookErr) == fault.Denied) {
+			if (conditions[fleet.ConditionAccepted] == "True") == (test.known.LookErr != nil && fault.ClassOf(test.known.LookErr) == fault.Denied) {
 				t.Errorf("Accepted is %s", conditions[fleet.ConditionAccepted])
 			}
 			if got.GitJobStatus != test.wantJob || got.Commit != test.commit || got.UpdateGeneration != test.force || got.ObservedGeneration != 2 {
@@ -88,7 +89,7 @@ func TestObserve(t *testing.T) {
 }
 
 func TestObserveWarnings(t *testing.T) {
-	known := &progress{seen: "c1", warnings: []bundle.Warning{{File: "fleet.yaml", Message: "unknown key"}}}
+	known := &progress.Entry{Seen: "c1", Warnings: []bundle.Warning{{File: "fleet.yaml", Message: "unknown key"}}}
 	o := observation{repo: repoWith(nil), known: known}
 	o.repo.Status = observe(o, start)
 	warnings := status.Find(o.repo.Status.Conditions, fleet.ConditionSourceWarnings)
@@ -96,13 +97,13 @@ func TestObserveWarnings(t *testing.T) {
 		t.Fatalf("warnings: %v", warnings)
 	}
 	for range 5000 {
-		known.warnings = append(known.warnings, bundle.Warning{Message: "and so on and on"})
+		known.Warnings = append(known.Warnings, bundle.Warning{Message: "and so on and on"})
 	}
 	o.repo.Status = observe(o, start)
 	if n := len(status.Find(o.repo.Status.Conditions, fleet.ConditionSourceWarnings).Message); n > status.MaxMessage {
 		t.Errorf("the message has %d bytes", n)
 	}
-	known.warnings = nil
+	known.Warnings = nil
 	if left := status.Find(observe(o, start).Conditions, fleet.ConditionSourceWarnings); left != nil {
 		t.Errorf("warnings stay: %v", left)
 	}

@@ -17,6 +17,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch"
 	contentstore "github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/store"
@@ -64,7 +65,7 @@ type Reconciler struct {
 	// Jitter returns a number in [0, 1).
 	Jitter func() float64
 
-	book book
+	book progress.Book
 }
 
 // Reconcile makes one pass over a GitRepo: look, read, plan and execute, observe, one status patch.
@@ -72,16 +73,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var repo fleet.GitRepo
 	if err := r.Client.Get(ctx, request.NamespacedName, &repo); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.book.forget(request.NamespacedName)
+			r.book.Forget(request.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !repo.DeletionTimestamp.IsZero() {
 		return r.delete(ctx, &repo)
 	}
-	known := r.book.open(request.NamespacedName, repo.UID)
-	if known.behind(repo.ResourceVersion) {
-		return reconcile.Result{RequeueAfter: shortestPass}, nil
+	known := r.book.Open(request.NamespacedName, repo.UID)
+	if known.Behind(repo.ResourceVersion) {
+		return reconcile.Result{RequeueAfter: progress.ShortestPass}, nil
 	}
 	if err := r.ensureFinalizer(ctx, &repo, known); err != nil {
 		return reconcile.Result{}, err
@@ -94,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.restrict(ctx, &repo, known); err != nil {
 		return reconcile.Result{}, err
 	}
-	if known.denied == nil {
+	if known.Denied == nil {
 		r.look(ctx, &repo, known)
 		r.read(ctx, &repo, known)
 	}
@@ -106,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // report writes what the pass found out, once everything is counted; until then a status would be wrong.
-func (r *Reconciler) report(ctx context.Context, repo *fleet.GitRepo, known *progress) (reconcile.Result, error) {
+func (r *Reconciler) report(ctx context.Context, repo *fleet.GitRepo, known *progress.Entry) (reconcile.Result, error) {
 	telling := r.Rollups.Telling(status.KindGitRepo, repo.Namespace, repo.Name)
 	rollup, counted := r.Rollups.GitRepo(repo.Namespace, repo.Name)
 	if !counted {
@@ -120,11 +121,11 @@ func (r *Reconciler) report(ctx context.Context, repo *fleet.GitRepo, known *pro
 	if err := r.tell(ctx, repo, known, observe(seen, r.Now()), telling); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: known.nextPass(r.Now())}, nil
+	return reconcile.Result{RequeueAfter: known.NextPass(r.Now())}, nil
 }
 
 // tell writes the status when it differs. What is said of deployments alone waits for its time.
-func (r *Reconciler) tell(ctx context.Context, repo *fleet.GitRepo, known *progress, next fleet.GitRepoStatus, telling feed.Telling) error {
+func (r *Reconciler) tell(ctx context.Context, repo *fleet.GitRepo, known *progress.Entry, next fleet.GitRepoStatus, telling feed.Telling) error {
 	switch {
 	case equality.Semantic.DeepEqual(repo.Status, next):
 		telling.Nothing()
@@ -140,7 +141,7 @@ func (r *Reconciler) tell(ctx context.Context, repo *fleet.GitRepo, known *progr
 // uncountedRetry is the pause until a status is tried again after a start.
 const uncountedRetry = time.Second
 
-func (r *Reconciler) ensureFinalizer(ctx context.Context, repo *fleet.GitRepo, known *progress) error {
+func (r *Reconciler) ensureFinalizer(ctx context.Context, repo *fleet.GitRepo, known *progress.Entry) error {
 	before := repo.DeepCopy()
 	if !controllerutil.AddFinalizer(repo, fleet.GitRepoFinalizer) {
 		return nil
@@ -148,7 +149,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, repo *fleet.GitRepo, k
 	if err := r.Client.Patch(ctx, repo, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("add finalizer to gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
 	}
-	known.version = repo.ResourceVersion
+	known.Version = repo.ResourceVersion
 	return nil
 }
 
@@ -170,7 +171,7 @@ func (r *Reconciler) delete(ctx context.Context, repo *fleet.GitRepo) (reconcile
 	if err := r.Client.Patch(ctx, repo, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("remove finalizer from gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
 	}
-	r.book.forget(client.ObjectKeyFromObject(repo))
+	r.book.Forget(client.ObjectKeyFromObject(repo))
 	return reconcile.Result{}, nil
 }
 
@@ -201,7 +202,7 @@ func (r *Reconciler) removeAll(ctx context.Context, repo *fleet.GitRepo) (int, e
 }
 
 // writeStatus patches the status when it differs.
-func (r *Reconciler) writeStatus(ctx context.Context, repo *fleet.GitRepo, known *progress, next fleet.GitRepoStatus) error {
+func (r *Reconciler) writeStatus(ctx context.Context, repo *fleet.GitRepo, known *progress.Entry, next fleet.GitRepoStatus) error {
 	if equality.Semantic.DeepEqual(repo.Status, next) {
 		return nil
 	}
@@ -210,6 +211,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, repo *fleet.GitRepo, known
 	if err := r.Client.Status().Patch(ctx, repo, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status of gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
 	}
-	known.version = repo.ResourceVersion
+	known.Version = repo.ResourceVersion
 	return nil
 }

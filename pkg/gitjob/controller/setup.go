@@ -20,6 +20,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
@@ -120,26 +121,26 @@ func (r *Reconciler) reposBeside(ctx context.Context, object client.Object) []re
 }
 
 // announce writes an event when something new was seen or went wrong.
-func (r *Reconciler) announce(repo *fleet.GitRepo, known *progress) {
-	problem := problemOf(known)
-	told := known.seen
+func (r *Reconciler) announce(repo *fleet.GitRepo, known *progress.Entry) {
+	problem := known.Problem()
+	told := known.Seen
 	if problem != nil {
 		told = problem.Error()
 	}
-	if told == known.told || told == "" {
+	if told == known.Told || told == "" {
 		return
 	}
-	known.told = told
+	known.Told = told
 	switch {
-	case known.denied != nil:
+	case known.Denied != nil:
 		r.Events.Eventf(repo, nil, corev1.EventTypeWarning, "PolicyViolation", "ApplyGitRepoRestrictions", "%s", note(problem))
-	case known.lookErr != nil:
+	case known.LookErr != nil:
 		r.Events.Eventf(repo, nil, corev1.EventTypeWarning, "FailedToCheckCommit", "Poll", "%s", note(problem))
 	case fault.ClassOf(problem) == fault.Waiting:
 	case problem != nil:
 		r.Events.Eventf(repo, nil, corev1.EventTypeWarning, "Failed", "Read", "%s", note(problem))
-	case known.seen != repo.Status.PollingCommit:
-		r.Events.Eventf(repo, nil, corev1.EventTypeNormal, "GotNewCommit", "Poll", "commit %s", known.seen)
+	case known.Seen != repo.Status.PollingCommit:
+		r.Events.Eventf(repo, nil, corev1.EventTypeNormal, "GotNewCommit", "Poll", "commit %s", known.Seen)
 	}
 }
 

@@ -17,71 +17,66 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	contentstore "github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/policy/reader"
 )
 
 // restrict completes the spec by what the rules of the namespace say, and keeps what they forbid. The spec is
 // changed in memory only: it belongs to people.
-func (r *Reconciler) restrict(ctx context.Context, repo *fleet.GitRepo, known *progress) error {
+func (r *Reconciler) restrict(ctx context.Context, repo *fleet.GitRepo, known *progress.Entry) error {
 	rules, err := reader.Rules(ctx, r.Client, repo.Namespace)
 	if err != nil {
 		return err
 	}
-	repo.Spec, known.denied = rules.GitRepo(repo.Spec)
+	repo.Spec, known.Denied = rules.GitRepo(repo.Spec)
 	return nil
 }
 
 // look resolves the commit when it is time to, and keeps what it found.
-func (r *Reconciler) look(ctx context.Context, repo *fleet.GitRepo, known *progress) {
+func (r *Reconciler) look(ctx context.Context, repo *fleet.GitRepo, known *progress.Entry) {
 	now := r.Now()
-	said := announcement{commit: repo.Status.WebhookCommit, at: repo.Status.LastWebhookTime.Time}
-	if announced := known.hear(said, now); !known.lookDue(repo, announced, now) {
+	said := progress.Announcement{Commit: repo.Status.WebhookCommit, At: repo.Status.LastWebhookTime.Time}
+	if announced := known.Hear(said, now); !known.LookDue(repo, announced, now) {
 		return
 	}
 	var commit string
 	source, err := r.gitSource(ctx, repo)
 	if err == nil {
-		commit, err = r.Git.Resolve(ctx, source, known.maxAge(repo, now))
+		commit, err = r.Git.Resolve(ctx, source, known.MaxAge(repo, now))
 	}
-	known.looked(repo, commit, err, now, r.Jitter())
+	known.Looked(repo, commit, err, now, r.Jitter())
 }
 
 // read makes the stored Bundles what the seen commit says, unless they are already.
-func (r *Reconciler) read(ctx context.Context, repo *fleet.GitRepo, known *progress) {
-	if !known.hasSeen(repo) {
-		known.readErr = nil // it was about another source
+func (r *Reconciler) read(ctx context.Context, repo *fleet.GitRepo, known *progress.Entry) {
+	if !known.HasSeen(repo) {
+		known.ReadErr = nil // it was about another source
 		return
 	}
-	key, now := keyOf(repo, known.seen), r.Now()
-	if known.hasApplied(key) && r.intact(ctx, repo, known, now) {
-		known.back()
+	key, now := progress.KeyOf(repo, known.Seen), r.Now()
+	if known.HasApplied(key) && r.intact(ctx, repo, known, now) {
+		known.Back()
 		return
 	}
-	if !known.readDue(key, now) {
+	if !known.ReadDue(key, now) {
 		return
 	}
-	applied, warnings, err := r.apply(ctx, repo, known.seen)
+	applied, warnings, err := r.apply(ctx, repo, known.Seen)
 	if err != nil {
-		known.failedToRead(key, warnings, err, r.Now())
+		known.FailedToRead(key, warnings, err, r.Now())
 		return
 	}
-	known.stored(appliedSource{key: key, bundles: applied, warnings: warnings, at: r.Now()})
-}
-
-func keyOf(repo *fleet.GitRepo, commit string) sourceKey {
-	return sourceKey{
-		commit: commit, generation: repo.Generation, labels: fmt.Sprint(repo.Labels), serviceAccount: repo.Spec.ServiceAccount,
-	}
+	known.Stored(progress.Applied{Key: key, Bundles: applied, Warnings: warnings, At: r.Now()})
 }
 
 // intact says that nobody touched what the last read stored. What cannot be told counts as intact: an error
 // must not cause writes.
-func (r *Reconciler) intact(ctx context.Context, repo *fleet.GitRepo, known *progress, now time.Time) bool {
-	if known.settling(now) {
+func (r *Reconciler) intact(ctx context.Context, repo *fleet.GitRepo, known *progress.Entry, now time.Time) bool {
+	if known.Settling(now) {
 		return true
 	}
 	stored, err := r.bundlesIn(ctx, repo.Namespace)
-	return err != nil || intact(ours(repo.Name, stored), known.applied.bundles)
+	return err != nil || intact(ours(repo.Name, stored), known.Applied.Bundles)
 }
 
 // apply reads a commit and stores its Bundles. It returns the digests of all of them by name.

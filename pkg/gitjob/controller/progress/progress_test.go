@@ -1,4 +1,4 @@
-package controller
+package progress
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ func repoWith(change func(*fleet.GitRepo)) *fleet.GitRepo {
 var (
 	errHost = fault.New(fault.Transient, "Unreachable", "the host does not answer")
 	errYAML = fault.New(fault.Stalled, "InvalidYAML", "app/fleet.yaml, line 2")
-	errGone = fault.New(fault.Waiting, reasonTerminating, "bundle is being deleted")
+	errGone = fault.New(fault.Waiting, "BundleTerminating", "bundle is being deleted")
 )
 
 func TestInterval(t *testing.T) {
@@ -68,27 +68,27 @@ func TestPauseAfterALook(t *testing.T) {
 	hooked := func(r *fleet.GitRepo) { r.Status.WebhookCommit = "old" }
 	for name, test := range map[string]struct {
 		change   func(*fleet.GitRepo)
-		before   progress
+		before   Entry
 		err      error
 		jitter   float64
 		wantNext time.Duration
 	}{
-		"worked":                          {nil, progress{}, nil, 0, 15 * time.Second},
-		"jitter adds up to a tenth":       {nil, progress{}, nil, 0.5, 15750 * time.Millisecond},
-		"failed":                          {nil, progress{}, errHost, 0, time.Second},
-		"failed often":                    {nil, progress{lookFailures: 3}, errHost, 0, 8 * time.Second},
-		"failed very often":               {nil, progress{lookFailures: 30}, errHost, 0, 15 * time.Second},
-		"failed with an hour's interval":  {hooked, progress{lookFailures: 30}, errHost, 0, lastRetry},
-		"polling is off":                  {disabled, progress{}, nil, 0.9, notAgain},
-		"polling is off, and it failed":   {disabled, progress{lookFailures: 2}, errHost, 0, 4 * time.Second},
-		"announced commit is not there":   {nil, progress{awaited: true, announcement: announcement{commit: "next"}, heard: start}, nil, 0, announcementRetry},
-		"announced commit is there":       {hooked, progress{awaited: true, announcement: announcement{commit: "seen"}, heard: start}, nil, 0, time.Hour},
-		"announced commit never comes":    {hooked, progress{awaited: true, announcement: announcement{commit: "next"}, heard: start.Add(-announcementLife)}, nil, 0, time.Hour},
-		"announcement without its commit": {hooked, progress{awaited: true, announcement: announcement{at: start}, heard: start}, nil, 0, time.Hour},
+		"worked":                          {nil, Entry{}, nil, 0, 15 * time.Second},
+		"jitter adds up to a tenth":       {nil, Entry{}, nil, 0.5, 15750 * time.Millisecond},
+		"failed":                          {nil, Entry{}, errHost, 0, time.Second},
+		"failed often":                    {nil, Entry{lookFailures: 3}, errHost, 0, 8 * time.Second},
+		"failed very often":               {nil, Entry{lookFailures: 30}, errHost, 0, 15 * time.Second},
+		"failed with an hour's interval":  {hooked, Entry{lookFailures: 30}, errHost, 0, lastRetry},
+		"polling is off":                  {disabled, Entry{}, nil, 0.9, notAgain},
+		"polling is off, and it failed":   {disabled, Entry{lookFailures: 2}, errHost, 0, 4 * time.Second},
+		"announced commit is not there":   {nil, Entry{awaited: true, announcement: Announcement{Commit: "next"}, heard: start}, nil, 0, announcementRetry},
+		"announced commit is there":       {hooked, Entry{awaited: true, announcement: Announcement{Commit: "seen"}, heard: start}, nil, 0, time.Hour},
+		"announced commit never comes":    {hooked, Entry{awaited: true, announcement: Announcement{Commit: "next"}, heard: start.Add(-announcementLife)}, nil, 0, time.Hour},
+		"announcement without its commit": {hooked, Entry{awaited: true, announcement: Announcement{At: start}, heard: start}, nil, 0, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := test.before
-			known.looked(repoWith(test.change), "seen", test.err, start, test.jitter)
+			known.Looked(repoWith(test.change), "seen", test.err, start, test.jitter)
 			if got := known.nextLook.Sub(start); got != test.wantNext {
 				t.Errorf("next look in %s, want %s", got, test.wantNext)
 			}
@@ -97,22 +97,22 @@ func TestPauseAfterALook(t *testing.T) {
 }
 
 func TestAFailedLookKeepsWhatWasSeen(t *testing.T) {
-	known := progress{}
+	known := Entry{}
 	repo := repoWith(nil)
-	known.looked(repo, "one", nil, start, 0)
-	known.looked(repo, "", errHost, start, 0)
-	if known.seen != "one" || !known.hasSeen(repo) || known.lookErr == nil {
-		t.Errorf("seen %q, error %v", known.seen, known.lookErr)
+	known.Looked(repo, "one", nil, start, 0)
+	known.Looked(repo, "", errHost, start, 0)
+	if known.Seen != "one" || !known.HasSeen(repo) || known.LookErr == nil {
+		t.Errorf("seen %q, error %v", known.Seen, known.LookErr)
 	}
 	edited := repoWith(func(r *fleet.GitRepo) { r.Generation, r.Spec.Paths = 2, []string{"apps"} })
-	known.looked(edited, "", errHost, start, 0)
-	if !known.hasSeen(edited) {
+	known.Looked(edited, "", errHost, start, 0)
+	if !known.HasSeen(edited) {
 		t.Error("an edit of the paths needs no new look to be carried out")
 	}
 	// The commit of another branch must not be read with this spec's paths.
 	moved := repoWith(func(r *fleet.GitRepo) { r.Generation, r.Spec.Branch = 3, "mastre" })
-	known.looked(moved, "", errHost, start, 0)
-	if known.hasSeen(moved) {
+	known.Looked(moved, "", errHost, start, 0)
+	if known.HasSeen(moved) {
 		t.Error("what was seen at another branch counts for this one")
 	}
 }
@@ -120,26 +120,26 @@ func TestAFailedLookKeepsWhatWasSeen(t *testing.T) {
 func TestLookDueAndMaxAge(t *testing.T) {
 	later := start.Add(time.Hour)
 	for name, test := range map[string]struct {
-		known     progress
+		known     Entry
 		announced bool
 		change    func(*fleet.GitRepo)
 		wantDue   bool
 		wantAge   time.Duration
 	}{
-		"first look after a restart": {progress{}, false, nil, true, 15 * time.Second},
-		"first look of a new one":    {progress{}, false, func(r *fleet.GitRepo) { r.CreationTimestamp = metav1.NewTime(start) }, true, 0},
-		"first look, a bit late":     {progress{}, false, func(r *fleet.GitRepo) { r.CreationTimestamp = metav1.NewTime(start.Add(-5 * time.Second)) }, true, 4 * time.Second},
-		"not yet":                    {progress{generation: 1, nextLook: later}, false, nil, false, 15 * time.Second},
-		"interval over":              {progress{generation: 1, nextLook: start}, false, nil, true, 15 * time.Second},
-		"edited":                     {progress{generation: 7, nextLook: later}, false, nil, true, 0},
-		"announced":                  {progress{generation: 1, nextLook: later, awaited: true}, true, nil, true, announcementAge},
+		"first look after a restart": {Entry{}, false, nil, true, 15 * time.Second},
+		"first look of a new one":    {Entry{}, false, func(r *fleet.GitRepo) { r.CreationTimestamp = metav1.NewTime(start) }, true, 0},
+		"first look, a bit late":     {Entry{}, false, func(r *fleet.GitRepo) { r.CreationTimestamp = metav1.NewTime(start.Add(-5 * time.Second)) }, true, 4 * time.Second},
+		"not yet":                    {Entry{generation: 1, nextLook: later}, false, nil, false, 15 * time.Second},
+		"interval over":              {Entry{generation: 1, nextLook: start}, false, nil, true, 15 * time.Second},
+		"edited":                     {Entry{generation: 7, nextLook: later}, false, nil, true, 0},
+		"announced":                  {Entry{generation: 1, nextLook: later, awaited: true}, true, nil, true, announcementAge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repo := repoWith(test.change)
-			if got := test.known.lookDue(repo, test.announced, start); got != test.wantDue {
+			if got := test.known.LookDue(repo, test.announced, start); got != test.wantDue {
 				t.Errorf("due: %v, want %v", got, test.wantDue)
 			}
-			if got := test.known.maxAge(repo, start); got != test.wantAge {
+			if got := test.known.MaxAge(repo, start); got != test.wantAge {
 				t.Errorf("listing may be %s old, want %s", got, test.wantAge)
 			}
 		})
@@ -149,20 +149,20 @@ func TestLookDueAndMaxAge(t *testing.T) {
 func TestHear(t *testing.T) {
 	local := time.FixedZone("somewhere", 3600)
 	for name, test := range map[string]struct {
-		known       progress
-		said        announcement
+		known       Entry
+		said        Announcement
 		wantNew     bool
 		wantAwaited bool
 	}{
-		"nothing said": {progress{}, announcement{}, false, false},
-		"new":          {progress{}, announcement{"a", start}, true, true},
-		"known":        {progress{announcement: announcement{"a", start}}, announcement{"a", start.In(local)}, false, false},
-		"again":        {progress{announcement: announcement{"a", start.Add(-time.Minute)}}, announcement{"a", start}, true, true},
+		"nothing said": {Entry{}, Announcement{}, false, false},
+		"new":          {Entry{}, Announcement{"a", start}, true, true},
+		"known":        {Entry{announcement: Announcement{"a", start}}, Announcement{"a", start.In(local)}, false, false},
+		"again":        {Entry{announcement: Announcement{"a", start.Add(-time.Minute)}}, Announcement{"a", start}, true, true},
 		// It causes a look all the same: the pass may be late, or the receiver's clock wrong.
-		"new, but old": {progress{}, announcement{"a", start.Add(-time.Hour)}, true, false},
+		"new, but old": {Entry{}, Announcement{"a", start.Add(-time.Hour)}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.known.hear(test.said, start); got != test.wantNew || test.known.awaited != test.wantAwaited {
+			if got := test.known.Hear(test.said, start); got != test.wantNew || test.known.awaited != test.wantAwaited {
 				t.Errorf("new %v, awaited %v; want %v, %v", got, test.known.awaited, test.wantNew, test.wantAwaited)
 			}
 		})
@@ -170,36 +170,36 @@ func TestHear(t *testing.T) {
 }
 
 func TestReadsOfOneSource(t *testing.T) {
-	bad, good := sourceKey{commit: "bad"}, sourceKey{commit: "good"}
-	known := progress{}
-	if !known.readDue(good, start) {
+	bad, good := Key{Commit: "bad"}, Key{Commit: "good"}
+	known := Entry{}
+	if !known.ReadDue(good, start) {
 		t.Fatal("the first read is not due")
 	}
-	known.stored(appliedSource{key: good, warnings: []bundle.Warning{{Message: "old"}}, at: start})
-	known.failedToRead(bad, nil, errYAML, start)
-	if known.readDue(bad, start) {
+	known.Stored(Applied{Key: good, Warnings: []bundle.Warning{{Message: "old"}}, At: start})
+	known.FailedToRead(bad, nil, errYAML, start)
+	if known.ReadDue(bad, start) {
 		t.Error("a read that just failed is due at once")
 	}
-	if !known.readDue(sourceKey{commit: "bad", generation: 2}, start) {
+	if !known.ReadDue(Key{Commit: "bad", Generation: 2}, start) {
 		t.Error("an edit does not make a read due")
 	}
 	// Whoever mends something else, such as a Secret, is noticed without a commit.
-	if !known.readDue(bad, start.Add(lastRetry)) {
+	if !known.ReadDue(bad, start.Add(lastRetry)) {
 		t.Error("what a person must mend is not tried again")
 	}
 	// The branch is set back to the commit that was applied.
-	known.back()
-	if known.readErr != nil || problemOf(&known) != nil || len(known.warnings) != 1 {
-		t.Errorf("after the way back: error %v, warnings %v", known.readErr, known.warnings)
+	known.Back()
+	if known.ReadErr != nil || known.Problem() != nil || len(known.Warnings) != 1 {
+		t.Errorf("after the way back: error %v, warnings %v", known.ReadErr, known.Warnings)
 	}
 }
 
 func TestPausesBetweenFailedReads(t *testing.T) {
-	key := sourceKey{commit: "a"}
-	known := progress{}
+	key := Key{Commit: "a"}
+	known := Entry{}
 	var got []time.Duration
 	for _, err := range []error{errYAML, errYAML, errHost, errGone, errGone} {
-		known.failedToRead(key, nil, err, start)
+		known.FailedToRead(key, nil, err, start)
 		got = append(got, known.nextRead.Sub(start))
 	}
 	want := []time.Duration{1, 2, 4, 4, 4}
@@ -208,7 +208,7 @@ func TestPausesBetweenFailedReads(t *testing.T) {
 			t.Errorf("pause %d is %s, want %ds", i, got[i], want[i])
 		}
 	}
-	known.failedToRead(sourceKey{commit: "b"}, nil, errYAML, start)
+	known.FailedToRead(Key{Commit: "b"}, nil, errYAML, start)
 	if got := known.nextRead.Sub(start); got != time.Second {
 		t.Errorf("the first failure of another source waits %s", got)
 	}
@@ -217,20 +217,20 @@ func TestPausesBetweenFailedReads(t *testing.T) {
 func TestNextPass(t *testing.T) {
 	in := func(d time.Duration) time.Time { return start.Add(d) }
 	for name, test := range map[string]struct {
-		known progress
+		known Entry
 		want  time.Duration
 	}{
-		"look":                           {progress{nextLook: in(15 * time.Second)}, 15 * time.Second},
-		"overdue":                        {progress{nextLook: in(-time.Hour)}, shortestPass},
-		"failed read, polling off":       {progress{nextLook: in(notAgain), readErr: errHost, nextRead: in(2 * time.Second)}, 2 * time.Second},
-		"look before the read":           {progress{nextLook: in(time.Second), readErr: errHost, nextRead: in(time.Minute)}, time.Second},
-		"read that failed long ago":      {progress{nextLook: in(time.Minute), nextRead: in(time.Second)}, time.Minute},
-		"applied a moment ago":           {progress{nextLook: in(notAgain), applied: &appliedSource{at: in(-time.Second)}}, settleTime - time.Second},
-		"applied long ago":               {progress{nextLook: in(time.Hour), applied: &appliedSource{at: in(-time.Hour)}}, time.Hour},
-		"applied a moment ago, look due": {progress{nextLook: in(time.Second), applied: &appliedSource{at: start}}, time.Second},
+		"look":                           {Entry{nextLook: in(15 * time.Second)}, 15 * time.Second},
+		"overdue":                        {Entry{nextLook: in(-time.Hour)}, ShortestPass},
+		"failed read, polling off":       {Entry{nextLook: in(notAgain), ReadErr: errHost, nextRead: in(2 * time.Second)}, 2 * time.Second},
+		"look before the read":           {Entry{nextLook: in(time.Second), ReadErr: errHost, nextRead: in(time.Minute)}, time.Second},
+		"read that failed long ago":      {Entry{nextLook: in(time.Minute), nextRead: in(time.Second)}, time.Minute},
+		"applied a moment ago":           {Entry{nextLook: in(notAgain), Applied: &Applied{At: in(-time.Second)}}, settleTime - time.Second},
+		"applied long ago":               {Entry{nextLook: in(time.Hour), Applied: &Applied{At: in(-time.Hour)}}, time.Hour},
+		"applied a moment ago, look due": {Entry{nextLook: in(time.Second), Applied: &Applied{At: start}}, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.known.nextPass(start); got != test.want {
+			if got := test.known.NextPass(start); got != test.want {
 				t.Errorf("next pass in %s, want %s", got, test.want)
 			}
 		})
@@ -244,24 +244,24 @@ func TestThereIsAlwaysANextPass(t *testing.T) {
 	outcomes := []error{nil, errHost, errYAML, errGone, errors.New("plain")}
 	for range 2000 {
 		repo := repoWith(func(r *fleet.GitRepo) { r.Spec.DisablePolling = random.IntN(2) == 0 })
-		known, now := progress{}, start
+		known, now := Entry{}, start
 		for range random.IntN(12) {
 			now = now.Add(time.Duration(random.Int64N(int64(time.Minute))))
 			repo.Generation += random.Int64N(2)
-			if known.lookDue(repo, known.hear(announcement{commit: "c", at: now}, now) && random.IntN(3) == 0, now) {
-				known.looked(repo, "c", outcomes[random.IntN(len(outcomes))], now, random.Float64())
+			if known.LookDue(repo, known.Hear(Announcement{Commit: "c", At: now}, now) && random.IntN(3) == 0, now) {
+				known.Looked(repo, "c", outcomes[random.IntN(len(outcomes))], now, random.Float64())
 			}
 			if err := outcomes[random.IntN(len(outcomes))]; err != nil {
-				known.failedToRead(keyOf(repo, known.seen), nil, err, now)
+				known.FailedToRead(KeyOf(repo, known.Seen), nil, err, now)
 			} else {
-				known.stored(appliedSource{key: keyOf(repo, known.seen), at: now})
+				known.Stored(Applied{Key: KeyOf(repo, known.Seen), At: now})
 			}
-			next := known.nextPass(now)
-			if next < shortestPass {
+			next := known.NextPass(now)
+			if next < ShortestPass {
 				t.Fatalf("the next pass comes in %s", next)
 			}
-			if problemOf(&known) != nil && next > lastRetry+lastRetry/10 {
-				t.Fatalf("with the problem %v the next pass comes in %s", problemOf(&known), next)
+			if known.Problem() != nil && next > lastRetry+lastRetry/10 {
+				t.Fatalf("with the problem %v the next pass comes in %s", known.Problem(), next)
 			}
 		}
 	}
@@ -280,8 +280,8 @@ func TestBehind(t *testing.T) {
 		"nothing is shown": {"9", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known := progress{version: test.wrote}
-			if got := known.behind(test.shown); got != test.want {
+			known := Entry{Version: test.wrote}
+			if got := known.Behind(test.shown); got != test.want {
 				t.Errorf("behind: %v, want %v", got, test.want)
 			}
 		})
@@ -289,17 +289,17 @@ func TestBehind(t *testing.T) {
 }
 
 func TestBookForgetsTheFormerGitRepoOfAName(t *testing.T) {
-	var b book
+	var b Book
 	key := types.NamespacedName{Namespace: "a", Name: "b"}
-	first := b.open(key, "1")
-	first.seen = "commit"
-	if b.open(key, "1") != first {
+	first := b.Open(key, "1")
+	first.Seen = "commit"
+	if b.Open(key, "1") != first {
 		t.Error("the entry is not kept")
 	}
-	if b.open(key, "2").seen != "" {
+	if b.Open(key, "2").Seen != "" {
 		t.Error("a GitRepo made anew knows what the former one saw")
 	}
-	b.forget(key)
+	b.Forget(key)
 	if len(b.entries) != 0 {
 		t.Error("forgetting leaves something")
 	}
