@@ -13,6 +13,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/bundles"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
@@ -75,7 +76,7 @@ func (o observation) notReady(problem error) error {
 			return nil
 		}
 	}
-	return unsettled(o.own, o.known.Applied.Bundles)
+	return bundles.Unsettled(o.own, o.known.Applied.Bundles)
 }
 
 func readinessOf(own map[string]*fleet.Bundle) []status.BundleReadiness {

@@ -9,6 +9,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
+	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/status"
@@ -27,10 +28,10 @@ func conditionsOf(t *testing.T, s fleet.GitRepoStatus) map[string]string {
 }
 
 func TestObserve(t *testing.T) {
-	one := want(t, "one", "a")
-	good := cached(t, one, ready(corev1.ConditionTrue, "", ""))
+	good := cached(t, "one", "a", ready(corev1.ConditionTrue, "", ""))
+	summary, _ := content.SummaryOf(good)
 	applied := func(generation int64) *progress.Applied {
-		return &progress.Applied{Key: progress.Key{Commit: "c1", Generation: generation}, Bundles: map[string]string{"one": one.summary.SpecDigest}}
+		return &progress.Applied{Key: progress.Key{Commit: "c1", Generation: generation}, Bundles: map[string]string{"one": summary.SpecDigest}}
 	}
 	for name, test := range map[string]struct {
 		known     progress.Entry
@@ -49,10 +50,10 @@ func TestObserve(t *testing.T) {
 		"refused":              {progress.Entry{LookErr: errDenied}, good, 0, "not allowed", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
 		"waits":                {progress.Entry{Seen: "c1", ReadErr: errGone}, good, 0, "being deleted", jobInProgress, []string{fleet.ConditionReconciling}, "c0", 3},
 		"older spec applied":   {progress.Entry{Seen: "c1", Applied: applied(1)}, good, 0, "", jobCurrent, nil, "c1", 3},
-		"bundle fails": {progress.Entry{Seen: "c1", Applied: applied(2)}, cached(t, one, ready(corev1.ConditionFalse, fleet.ReasonError, "no such cluster group")),
+		"bundle fails": {progress.Entry{Seen: "c1", Applied: applied(2)}, cached(t, "one", "a", ready(corev1.ConditionFalse, fleet.ReasonError, "no such cluster group")),
 			0, "Bundle one: no such cluster group", jobCurrent, nil, "c1", 7},
-		"bundle is on its way":     {progress.Entry{Seen: "c1", Applied: applied(2)}, cached(t, one, nil), 0, "Bundle one: is being deployed", jobCurrent, nil, "c1", 7},
-		"deployments say it first": {progress.Entry{Seen: "c1", Applied: applied(2)}, cached(t, one, nil), 1, "NotReady(1)", jobCurrent, nil, "c1", 7},
+		"bundle is on its way":     {progress.Entry{Seen: "c1", Applied: applied(2)}, cached(t, "one", "a", nil), 0, "Bundle one: is being deployed", jobCurrent, nil, "c1", 7},
+		"deployments say it first": {progress.Entry{Seen: "c1", Applied: applied(2)}, cached(t, "one", "a", nil), 1, "NotReady(1)", jobCurrent, nil, "c1", 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repo := repoWith(func(r *fleet.GitRepo) {

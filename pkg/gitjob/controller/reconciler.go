@@ -2,13 +2,11 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -17,6 +15,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch"
 	contentstore "github.com/fairlead-dev/fairlead/pkg/content/store"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/bundles"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
@@ -65,7 +64,8 @@ type Reconciler struct {
 	// Jitter returns a number in [0, 1).
 	Jitter func() float64
 
-	book progress.Book
+	book    progress.Book
+	bundles *bundles.Store
 }
 
 // Reconcile makes one pass over a GitRepo: look, read, plan and execute, observe, one status patch.
@@ -113,11 +113,11 @@ func (r *Reconciler) report(ctx context.Context, repo *fleet.GitRepo, known *pro
 	if !counted {
 		return reconcile.Result{RequeueAfter: uncountedRetry}, nil
 	}
-	stored, err := r.bundlesIn(ctx, repo.Namespace)
+	stored, err := r.bundles.List(ctx, repo.Namespace)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	seen := observation{repo: repo, known: known, rollup: rollup, own: ours(repo.Name, stored)}
+	seen := observation{repo: repo, known: known, rollup: rollup, own: bundles.Ours(repo.Name, stored)}
 	if err := r.tell(ctx, repo, known, observe(seen, r.Now()), telling); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -162,7 +162,7 @@ func (r *Reconciler) delete(ctx context.Context, repo *fleet.GitRepo) (reconcile
 	if err := r.confirm(ctx, repo); err != nil {
 		return reconcile.Result{}, err
 	}
-	left, err := r.removeAll(ctx, repo)
+	left, err := r.bundles.RemoveAll(ctx, repo)
 	if left > 0 || err != nil {
 		return reconcile.Result{}, err
 	}
@@ -173,32 +173,6 @@ func (r *Reconciler) delete(ctx context.Context, repo *fleet.GitRepo) (reconcile
 	}
 	r.book.Forget(client.ObjectKeyFromObject(repo))
 	return reconcile.Result{}, nil
-}
-
-// removeAll deletes the Bundles of a GitRepo and returns how many there still are, by the API server, because
-// the cache may not show the newest Bundles yet, and by the cache, because a list may lack some.
-func (r *Reconciler) removeAll(ctx context.Context, repo *fleet.GitRepo) (int, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleList"))
-	err := r.Reader.List(ctx, list, client.InNamespace(repo.Namespace), client.MatchingLabels{fleet.RepoLabel: repo.Name})
-	if err != nil {
-		return 0, fmt.Errorf("list bundles of gitrepo %s/%s: %w", repo.Namespace, repo.Name, err)
-	}
-	var problems []error
-	for i := range list.Items {
-		if item := &list.Items[i]; item.DeletionTimestamp.IsZero() {
-			bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name, UID: item.UID, Labels: item.Labels}}
-			problems = append(problems, r.remove(ctx, bundle))
-		}
-	}
-	cached, err := r.bundlesIn(ctx, repo.Namespace)
-	shown := 0
-	for _, bundle := range cached {
-		if bundle.Labels[fleet.RepoLabel] == repo.Name {
-			shown++
-		}
-	}
-	return max(len(list.Items), shown), errors.Join(append(problems, err)...)
 }
 
 // writeStatus patches the status when it differs.

@@ -20,6 +20,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/bundles"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
@@ -27,6 +28,7 @@ import (
 // Register adds the controller to a manager. Changes of the numbers of a GitRepo's deployments arrive
 // through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
+	r.bundles = &bundles.Store{Client: r.Client, Reader: r.Reader, Keeper: r.Keeper}
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("gitrepo").
 		For(&fleet.GitRepo{}, builder.WithPredicates(specOrLabels())).

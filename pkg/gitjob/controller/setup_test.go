@@ -13,6 +13,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 func equalStatus(a, b fleet.GitRepoStatus) bool { return equality.Semantic.DeepEqual(a, b) }
@@ -41,21 +42,20 @@ func TestGitRepoEvents(t *testing.T) {
 }
 
 func TestBundleEvents(t *testing.T) {
-	one := want(t, "one", "a")
 	for name, test := range map[string]struct {
 		after *fleet.Bundle
 		want  bool
 	}{
-		"nothing":         {cached(t, one, nil), false},
-		"numbers":         {cached(t, one, func(b *fleet.Bundle) { b.Status.Summary.Ready = 3 }), false},
-		"files":           {cached(t, want(t, "one", "b"), nil), true},
-		"labels":          {cached(t, one, labelled("a", "b")), true},
-		"what it says":    {cached(t, one, ready(corev1.ConditionFalse, "", "no")), true},
-		"is planned":      {cached(t, one, func(b *fleet.Bundle) { b.Status.ObservedGeneration = 9 }), true},
-		"values are gone": {cached(t, one, valuesMissing), true},
+		"nothing":         {cached(t, "one", "a", nil), false},
+		"numbers":         {cached(t, "one", "a", func(b *fleet.Bundle) { b.Status.Summary.Ready = 3 }), false},
+		"files":           {cached(t, "one", "b", nil), true},
+		"labels":          {cached(t, "one", "a", func(b *fleet.Bundle) { b.Labels["a"] = "b" }), true},
+		"what it says":    {cached(t, "one", "a", ready(corev1.ConditionFalse, "", "no")), true},
+		"is planned":      {cached(t, "one", "a", func(b *fleet.Bundle) { b.Status.ObservedGeneration = 9 }), true},
+		"values are gone": {cached(t, "one", "a", ready(corev1.ConditionFalse, target.ReasonValuesMissing, "no Secret")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := bundleTouched().Update(event.UpdateEvent{ObjectOld: cached(t, one, nil), ObjectNew: test.after}); got != test.want {
+			if got := bundleTouched().Update(event.UpdateEvent{ObjectOld: cached(t, "one", "a", nil), ObjectNew: test.after}); got != test.want {
 				t.Errorf("let through: %v", got)
 			}
 		})
@@ -79,7 +79,7 @@ func (w wakes) Changed(kind status.ParentKind, namespace, name string) {
 func TestBundlesWakeTheirGitRepos(t *testing.T) {
 	var woken []string
 	r := &Reconciler{Rollups: wakes{&woken}}
-	one := want(t, "one", "a").bundle
+	one := cached(t, "one", "a", nil)
 	moved := one.DeepCopy()
 	moved.Labels[fleet.RepoLabel] = "other"
 	wake := r.reposOfBundles()

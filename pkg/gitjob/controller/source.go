@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/content/registry"
 	contentstore "github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/bundles"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/policy/reader"
 )
@@ -75,8 +77,8 @@ func (r *Reconciler) intact(ctx context.Context, repo *fleet.GitRepo, known *pro
 	if known.Settling(now) {
 		return true
 	}
-	stored, err := r.bundlesIn(ctx, repo.Namespace)
-	return err != nil || intact(ours(repo.Name, stored), known.Applied.Bundles)
+	stored, err := r.bundles.List(ctx, repo.Namespace)
+	return err != nil || bundles.Intact(bundles.Ours(repo.Name, stored), known.Applied.Bundles)
 }
 
 // apply reads a commit and stores its Bundles. It returns the digests of all of them by name.
@@ -90,24 +92,24 @@ func (r *Reconciler) apply(ctx context.Context, repo *fleet.GitRepo, commit stri
 	if err != nil {
 		return nil, warningsOf(result), err
 	}
-	existing, err := r.bundlesIn(ctx, repo.Namespace)
+	existing, err := r.bundles.List(ctx, repo.Namespace)
 	if err != nil {
 		return nil, result.Warnings, err
 	}
-	todo, err := planBundles(repo.Name, want, existing, result.Complete())
+	todo, err := bundles.Compare(repo.Name, want, existing, result.Complete())
 	if err != nil {
 		return nil, result.Warnings, err
 	}
-	if len(todo.delete) > 0 {
+	if len(todo.Delete) > 0 {
 		if err := r.confirm(ctx, repo); err != nil {
 			return nil, result.Warnings, err
 		}
 	}
-	written, err := r.execute(ctx, todo)
+	written, err := r.bundles.Execute(ctx, todo)
 	if err != nil {
 		return nil, result.Warnings, err
 	}
-	return held(ours(repo.Name, existing), todo, written), result.Warnings, nil
+	return bundles.Held(bundles.Ours(repo.Name, existing), todo, written), result.Warnings, nil
 }
 
 // confirm returns an error unless the API server has the GitRepo as it was read here: what a newer version of
@@ -175,8 +177,8 @@ func (r *Reconciler) open(ctx context.Context, repo *fleet.GitRepo, commit strin
 const keptWhole = 8 << 20
 
 // wanted makes the Bundles of the commit, one at a time.
-func (r *reading) wanted(ctx context.Context) ([]wanted, *bundle.Result, error) {
-	var want []wanted
+func (r *reading) wanted(ctx context.Context) ([]bundles.Wanted, *bundle.Result, error) {
+	var want []bundles.Wanted
 	var problems []error
 	kept := 0
 	result, err := r.bundles.Each(ctx, func(made bundle.Bundle) error {
@@ -186,13 +188,13 @@ func (r *reading) wanted(ctx context.Context) ([]wanted, *bundle.Result, error) 
 			problems = append(problems, err)
 			return nil
 		}
-		if size := one.size(); kept+size <= keptWhole {
+		if size := one.Size(); kept+size <= keptWhole {
 			kept += size
 		} else {
-			one = one.named(func(ctx context.Context) (wanted, error) {
+			one = one.Named(func(ctx context.Context) (bundles.Wanted, error) {
 				again, err := r.bundles.Again(ctx, name)
 				if err != nil {
-					return wanted{}, err
+					return bundles.Wanted{}, err
 				}
 				return r.detach(*again)
 			})
@@ -208,15 +210,19 @@ func (r *reading) wanted(ctx context.Context) ([]wanted, *bundle.Result, error) 
 }
 
 // detach says where the files of a Bundle go.
-func (r *reading) detach(made bundle.Bundle) (wanted, error) {
+func (r *reading) detach(made bundle.Bundle) (bundles.Wanted, error) {
 	// The bundle controller needs it, and would have to write the bundle once more.
 	made.Object.Finalizers = []string{fleet.BundleFinalizer}
 	files, err := contentstore.Detach(made.Object, r.access)
 	if err != nil {
-		return wanted{}, err
+		return bundles.Wanted{}, err
 	}
 	summary, err := content.Summarize(made.Object.Spec)
-	return wanted{bundle: made.Object, values: made.Values, files: files, summary: summary}, err
+	return bundles.Wanted{Bundle: made.Object, Values: made.Values, Files: files, Summary: summary}, err
+}
+
+func sortWanted(want []bundles.Wanted) {
+	slices.SortFunc(want, func(a, b bundles.Wanted) int { return cmp.Compare(a.Bundle.Name, b.Bundle.Name) })
 }
 
 // request is the GitRepo's, with the labels that lead from a Bundle back to it.
@@ -236,17 +242,4 @@ func warningsOf(result *bundle.Result) []bundle.Warning {
 		return nil
 	}
 	return result.Warnings
-}
-
-// bundlesIn lists the Bundles of a namespace by name, trimmed, from the cache.
-func (r *Reconciler) bundlesIn(ctx context.Context, namespace string) (map[string]*fleet.Bundle, error) {
-	var list fleet.BundleList
-	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list bundles in %s: %w", namespace, err)
-	}
-	found := make(map[string]*fleet.Bundle, len(list.Items))
-	for i := range list.Items {
-		found[list.Items[i].Name] = &list.Items[i]
-	}
-	return found, nil
 }

@@ -1,4 +1,4 @@
-package controller
+package bundles
 
 import (
 	"context"
@@ -16,49 +16,49 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
-// execute carries a plan out and keeps going over siblings; the joined error names what failed. Nothing is
+// Execute carries a plan out and keeps going over siblings; the joined error names what failed. Nothing is
 // deleted unless everything else worked: what leaves may have moved to where it could not be stored. It
 // returns the digests of the Bundles it wrote, as they were stored.
-func (r *Reconciler) execute(ctx context.Context, todo plan) (map[string]string, error) {
+func (s *Store) Execute(ctx context.Context, todo Plan) (map[string]string, error) {
 	written := map[string]string{}
 	var problems []error
 	for _, bundle := range todo.inOrder() {
-		stored, err := r.store(ctx, bundle)
+		stored, err := s.store(ctx, bundle)
 		if err == nil {
-			written[bundle.bundle.Name] = digestOf(stored, bundle.summary)
+			written[bundle.Bundle.Name] = digestOf(stored, bundle.Summary)
 		}
 		problems = append(problems, err)
 	}
 	for _, bundle := range todo.repair {
 		bundle, err := bundle.whole(ctx)
 		if err == nil {
-			_, err = r.writeParts(ctx, bundle)
+			_, err = s.writeParts(ctx, bundle)
 		}
 		problems = append(problems, err)
 	}
 	for _, bundle := range todo.grant {
-		problems = append(problems, r.Keeper.Grant(ctx, client.ObjectKeyFromObject(bundle.bundle), bundle.files))
+		problems = append(problems, s.Keeper.Grant(ctx, client.ObjectKeyFromObject(bundle.Bundle), bundle.Files))
 	}
 	problems = append(problems, errTerminating(todo.terminating))
 	if err := errors.Join(problems...); err != nil {
 		return written, err
 	}
-	for _, bundle := range todo.delete {
-		problems = append(problems, r.remove(ctx, bundle))
+	for _, bundle := range todo.Delete {
+		problems = append(problems, s.remove(ctx, bundle))
 	}
 	return written, errors.Join(problems...)
 }
 
 // store creates or updates a Bundle and returns it as it was stored.
-func (r *Reconciler) store(ctx context.Context, bundle toStore) (*fleet.Bundle, error) {
+func (s *Store) store(ctx context.Context, bundle toStore) (*fleet.Bundle, error) {
 	whole, err := bundle.whole(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if bundle.exists {
-		return r.update(ctx, whole)
+		return s.update(ctx, whole)
 	}
-	return r.create(ctx, whole)
+	return s.create(ctx, whole)
 }
 
 // digestOf digests a Bundle as the API server answered it: what the server made of it is what the cache
@@ -73,50 +73,50 @@ func digestOf(stored *fleet.Bundle, wanted content.Summary) string {
 
 // writeParts writes what a Bundle needs and does not hold, before it: a Bundle must never be seen without the
 // files and values it names. undo takes the values back; files that nobody refers to are collected.
-func (r *Reconciler) writeParts(ctx context.Context, want wanted) (undo func(context.Context) error, err error) {
-	if err := r.Keeper.Keep(ctx, client.ObjectKeyFromObject(want.bundle), want.files); err != nil {
+func (s *Store) writeParts(ctx context.Context, want Wanted) (undo func(context.Context) error, err error) {
+	if err := s.Keeper.Keep(ctx, client.ObjectKeyFromObject(want.Bundle), want.Files); err != nil {
 		return nil, err
 	}
-	return r.writeValues(ctx, want)
+	return s.writeValues(ctx, want)
 }
 
-func (r *Reconciler) create(ctx context.Context, want wanted) (*fleet.Bundle, error) {
-	undo, err := r.writeParts(ctx, want)
+func (s *Store) create(ctx context.Context, want Wanted) (*fleet.Bundle, error) {
+	undo, err := s.writeParts(ctx, want)
 	if err != nil {
 		return nil, err
 	}
-	object := want.bundle.DeepCopy()
-	err = r.Client.Create(ctx, object)
+	object := want.Bundle.DeepCopy()
+	err = s.Client.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
-		return nil, fault.New(fault.Transient, "BundleExists", "create bundle %s/%s: it appeared meanwhile", want.bundle.Namespace, want.bundle.Name)
+		return nil, fault.New(fault.Transient, "BundleExists", "create bundle %s/%s: it appeared meanwhile", want.Bundle.Namespace, want.Bundle.Name)
 	}
-	return object, r.undone(ctx, undo, refused("create", want.bundle, err))
+	return object, s.undone(ctx, undo, refused("create", want.Bundle, err))
 }
 
-func (r *Reconciler) update(ctx context.Context, want wanted) (*fleet.Bundle, error) {
+func (s *Store) update(ctx context.Context, want Wanted) (*fleet.Bundle, error) {
 	var current fleet.Bundle
-	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(want.bundle), &current); err != nil {
-		return nil, fmt.Errorf("read bundle %s/%s: %w", want.bundle.Namespace, want.bundle.Name, err)
+	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want.Bundle), &current); err != nil {
+		return nil, fmt.Errorf("read bundle %s/%s: %w", want.Bundle.Namespace, want.Bundle.Name, err)
 	}
-	if current.Labels[fleet.RepoLabel] != want.bundle.Labels[fleet.RepoLabel] {
-		return nil, ownedByOther(want.bundle.Name, current.Labels)
+	if current.Labels[fleet.RepoLabel] != want.Bundle.Labels[fleet.RepoLabel] {
+		return nil, ownedByOther(want.Bundle.Name, current.Labels)
 	}
-	undo, err := r.writeParts(ctx, want)
+	undo, err := s.writeParts(ctx, want)
 	if err != nil {
 		return nil, err
 	}
-	current.Labels = want.bundle.Labels
-	for key, value := range want.bundle.Annotations {
+	current.Labels = want.Bundle.Labels
+	for key, value := range want.Bundle.Annotations {
 		metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
 	}
-	target.KeepAccepted(&current, want.bundle.Spec)
-	current.Spec = *want.bundle.Spec.DeepCopy()
-	err = r.Client.Update(ctx, &current)
-	return &current, r.undone(ctx, undo, refused("update", want.bundle, err))
+	target.KeepAccepted(&current, want.Bundle.Spec)
+	current.Spec = *want.Bundle.Spec.DeepCopy()
+	err = s.Client.Update(ctx, &current)
+	return &current, s.undone(ctx, undo, refused("update", want.Bundle, err))
 }
 
 // undone puts values back whose Bundle the API server refuses, so that those of the present one stay.
-func (r *Reconciler) undone(ctx context.Context, undo func(context.Context) error, err error) error {
+func (s *Store) undone(ctx context.Context, undo func(context.Context) error, err error) error {
 	if err == nil || !fault.NeedsPerson(err) {
 		return err
 	}
@@ -127,15 +127,15 @@ func (r *Reconciler) undone(ctx context.Context, undo func(context.Context) erro
 }
 
 // remove deletes a Bundle that still is what was seen of it: somebody else's by now is not touched.
-func (r *Reconciler) remove(ctx context.Context, bundle *fleet.Bundle) error {
+func (s *Store) remove(ctx context.Context, bundle *fleet.Bundle) error {
 	now := &metav1.PartialObjectMetadata{}
 	now.SetGroupVersionKind(fleet.GroupVersion.WithKind("Bundle"))
-	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(bundle), now)
+	err := s.Reader.Get(ctx, client.ObjectKeyFromObject(bundle), now)
 	if err == nil && now.Labels[fleet.RepoLabel] != bundle.Labels[fleet.RepoLabel] {
 		return nil
 	}
 	if err == nil {
-		err = r.Client.Delete(ctx, bundle, client.Preconditions{UID: &bundle.UID, ResourceVersion: &now.ResourceVersion})
+		err = s.Client.Delete(ctx, bundle, client.Preconditions{UID: &bundle.UID, ResourceVersion: &now.ResourceVersion})
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
@@ -145,17 +145,17 @@ func (r *Reconciler) remove(ctx context.Context, bundle *fleet.Bundle) error {
 
 // writeValues stores the values Secret of a bundle, or removes the one left from earlier values. undo puts
 // back what was there.
-func (r *Reconciler) writeValues(ctx context.Context, want wanted) (undo func(context.Context) error, err error) {
-	key := client.ObjectKeyFromObject(want.bundle)
+func (s *Store) writeValues(ctx context.Context, want Wanted) (undo func(context.Context) error, err error) {
+	key := client.ObjectKeyFromObject(want.Bundle)
 	var current corev1.Secret
-	err = r.Reader.Get(ctx, key, &current)
+	err = s.Reader.Get(ctx, key, &current)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read values of bundle %s: %w", key, err)
 	}
 	exists := err == nil
 	step, err := planValues(want, &current, exists)
 	if err == nil && step != valuesKeep && exists {
-		err = r.checkOwner(ctx, want, &current)
+		err = s.checkOwner(ctx, want, &current)
 	}
 	if err != nil {
 		return nil, err
@@ -163,19 +163,19 @@ func (r *Reconciler) writeValues(ctx context.Context, want wanted) (undo func(co
 	undo = func(context.Context) error { return nil }
 	switch step {
 	case valuesDelete:
-		err = client.IgnoreNotFound(r.Client.Delete(ctx, &current, client.Preconditions{UID: &current.UID}))
-		undo = func(ctx context.Context) error { return r.Client.Create(ctx, copyOf(&current)) }
+		err = client.IgnoreNotFound(s.Client.Delete(ctx, &current, client.Preconditions{UID: &current.UID}))
+		undo = func(ctx context.Context) error { return s.Client.Create(ctx, copyOf(&current)) }
 	case valuesCreate:
 		created := valuesSecret(want)
-		err = r.Client.Create(ctx, created)
-		undo = func(ctx context.Context) error { return client.IgnoreNotFound(r.Client.Delete(ctx, created)) }
+		err = s.Client.Create(ctx, created)
+		undo = func(ctx context.Context) error { return client.IgnoreNotFound(s.Client.Delete(ctx, created)) }
 	case valuesUpdate:
 		changed := current.DeepCopy()
-		changed.Data, changed.Labels = want.values, valuesSecret(want).Labels
-		err = r.Client.Update(ctx, changed)
+		changed.Data, changed.Labels = want.Values, valuesSecret(want).Labels
+		err = s.Client.Update(ctx, changed)
 		undo = func(ctx context.Context) error {
 			changed.Data, changed.Labels = current.Data, current.Labels
-			return r.Client.Update(ctx, changed)
+			return s.Client.Update(ctx, changed)
 		}
 	}
 	if err != nil {
@@ -195,21 +195,21 @@ const (
 )
 
 // planValues compares the Secret of a bundle's name with the wanted values.
-func planValues(want wanted, current *corev1.Secret, exists bool) (valuesStep, error) {
+func planValues(want Wanted, current *corev1.Secret, exists bool) (valuesStep, error) {
 	switch {
-	case !exists && len(want.values) == 0:
+	case !exists && len(want.Values) == 0:
 		return valuesKeep, nil
 	case !exists:
 		return valuesCreate, nil
-	case current.Type != fleet.BundleValuesSecretType && len(want.values) == 0:
+	case current.Type != fleet.BundleValuesSecretType && len(want.Values) == 0:
 		return valuesKeep, nil
 	case current.Type != fleet.BundleValuesSecretType:
 		return valuesKeep, fault.New(fault.Stalled, "SecretOwnedByOther",
 			"bundle %s/%s needs a Secret of its own name for its Helm values, and one of type %q is in its place; rename the Secret or the bundle",
-			want.bundle.Namespace, want.bundle.Name, current.Type)
-	case len(want.values) == 0:
+			want.Bundle.Namespace, want.Bundle.Name, current.Type)
+	case len(want.Values) == 0:
 		return valuesDelete, nil
-	case !equalData(current.Data, want.values):
+	case !equalData(current.Data, want.Values):
 		return valuesUpdate, nil
 	}
 	return valuesKeep, nil
@@ -217,20 +217,20 @@ func planValues(want wanted, current *corev1.Secret, exists bool) (valuesStep, e
 
 // checkOwner refuses to touch the values of another's Bundle. A Secret that no Bundle belongs to was left
 // by a pass that did not live to make one.
-func (r *Reconciler) checkOwner(ctx context.Context, want wanted, current *corev1.Secret) error {
-	if current.Labels[fleet.RepoLabel] == want.bundle.Labels[fleet.RepoLabel] {
+func (s *Store) checkOwner(ctx context.Context, want Wanted, current *corev1.Secret) error {
+	if current.Labels[fleet.RepoLabel] == want.Bundle.Labels[fleet.RepoLabel] {
 		return nil
 	}
 	bundle := &metav1.PartialObjectMetadata{}
 	bundle.SetGroupVersionKind(fleet.GroupVersion.WithKind("Bundle"))
-	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(want.bundle), bundle)
+	err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want.Bundle), bundle)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("read bundle %s/%s: %w", want.bundle.Namespace, want.bundle.Name, err)
-	case bundle.Labels[fleet.RepoLabel] != want.bundle.Labels[fleet.RepoLabel]:
-		return ownedByOther(want.bundle.Name, bundle.Labels)
+		return fmt.Errorf("read bundle %s/%s: %w", want.Bundle.Namespace, want.Bundle.Name, err)
+	case bundle.Labels[fleet.RepoLabel] != want.Bundle.Labels[fleet.RepoLabel]:
+		return ownedByOther(want.Bundle.Name, bundle.Labels)
 	}
 	return nil
 }
@@ -244,15 +244,15 @@ func copyOf(secret *corev1.Secret) *corev1.Secret {
 	}
 }
 
-func valuesSecret(want wanted) *corev1.Secret {
+func valuesSecret(want Wanted) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: want.bundle.Namespace,
-			Name:      want.bundle.Name,
-			Labels:    map[string]string{fleet.RepoLabel: want.bundle.Labels[fleet.RepoLabel]},
+			Namespace: want.Bundle.Namespace,
+			Name:      want.Bundle.Name,
+			Labels:    map[string]string{fleet.RepoLabel: want.Bundle.Labels[fleet.RepoLabel]},
 		},
 		Type: fleet.BundleValuesSecretType,
-		Data: want.values,
+		Data: want.Values,
 	}
 }
 

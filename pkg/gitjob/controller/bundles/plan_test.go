@@ -1,4 +1,4 @@
-package controller
+package bundles
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 )
 
 // want makes a wanted bundle of repository shop; text stands for its files.
-func want(t testing.TB, name, text string) wanted {
+func want(t testing.TB, name, text string) Wanted {
 	t.Helper()
 	object := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ws", Name: name, Generation: 1,
@@ -29,13 +30,13 @@ func want(t testing.TB, name, text string) wanted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return wanted{bundle: object, summary: summary}
+	return Wanted{Bundle: object, Summary: summary}
 }
 
 // cached is a wanted bundle as the cache shows it once it is stored.
-func cached(t testing.TB, one wanted, change func(*fleet.Bundle)) *fleet.Bundle {
+func cached(t testing.TB, one Wanted, change func(*fleet.Bundle)) *fleet.Bundle {
 	t.Helper()
-	object := one.bundle.DeepCopy()
+	object := one.Bundle.DeepCopy()
 	if err := content.Trim(object); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,9 @@ func labelled(key, value string) func(*fleet.Bundle) {
 	return func(b *fleet.Bundle) { b.Labels[key] = value }
 }
 
-func deleting(b *fleet.Bundle) { b.DeletionTimestamp = &metav1.Time{Time: start} }
+func deleting(b *fleet.Bundle) {
+	b.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+}
 
 func ready(status corev1.ConditionStatus, reason, message string) func(*fleet.Bundle) {
 	return func(b *fleet.Bundle) {
@@ -59,28 +62,28 @@ func ready(status corev1.ConditionStatus, reason, message string) func(*fleet.Bu
 }
 
 // heldBundle is what the cache shows of a Bundle that a person paused.
-func heldBundle(t testing.TB, one wanted) *fleet.Bundle {
+func heldBundle(t testing.TB, one Wanted) *fleet.Bundle {
 	t.Helper()
-	one.bundle.Spec.Paused = true
+	one.Bundle.Spec.Paused = true
 	return cached(t, one, func(b *fleet.Bundle) { b.Annotations[fleet.HoldAnnotation] = "true" })
 }
 
-func pausedOnly(t testing.TB, one wanted) *fleet.Bundle {
+func pausedOnly(t testing.TB, one Wanted) *fleet.Bundle {
 	t.Helper()
-	one.bundle.Spec.Paused = true
+	one.Bundle.Spec.Paused = true
 	return cached(t, one, nil)
 }
 
 var valuesMissing = ready(corev1.ConditionFalse, target.ReasonValuesMissing, "no Secret")
 
-func (p plan) String() string {
+func (p Plan) String() string {
 	var words []string
-	for verb, list := range map[string][]wanted{"create": p.create, "update": p.update, "values": p.repair} {
+	for verb, list := range map[string][]Wanted{"create": p.create, "update": p.update, "values": p.repair} {
 		for _, one := range list {
-			words = append(words, verb+" "+one.bundle.Name)
+			words = append(words, verb+" "+one.Bundle.Name)
 		}
 	}
-	for _, one := range p.delete {
+	for _, one := range p.Delete {
 		words = append(words, "delete "+one.Name)
 	}
 	for _, name := range p.terminating {
@@ -93,9 +96,9 @@ func (p plan) String() string {
 func TestPlanBundles(t *testing.T) {
 	one := want(t, "one", "a")
 	annotated := want(t, "one", "a")
-	annotated.bundle.Annotations = map[string]string{"note": "x"}
+	annotated.Bundle.Annotations = map[string]string{"note": "x"}
 	for name, test := range map[string]struct {
-		want      []wanted
+		want      []Wanted
 		existing  []*fleet.Bundle
 		keep      bool
 		wantPlan  string
@@ -103,41 +106,41 @@ func TestPlanBundles(t *testing.T) {
 		// wantPaused is for the updated Bundles.
 		wantPaused bool
 	}{
-		"new":              {want: []wanted{one}, wantPlan: "create one"},
-		"the same":         {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, nil)}},
-		"only the commit":  {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, labelled(fleet.CommitLabel, "c0"))}},
-		"other files":      {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, want(t, "one", "b"), nil)}, wantPlan: "update one"},
-		"other labels":     {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, labelled("team", "x"))}, wantPlan: "update one"},
-		"new annotation":   {want: []wanted{annotated}, existing: []*fleet.Bundle{cached(t, one, nil)}, wantPlan: "update one"},
-		"same annotation":  {want: []wanted{annotated}, existing: []*fleet.Bundle{cached(t, annotated, nil)}},
-		"others' notes":    {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, annotated, nil)}},
-		"values are gone":  {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, valuesMissing)}, wantPlan: "values one"},
-		"held by a person": {want: []wanted{one}, existing: []*fleet.Bundle{heldBundle(t, want(t, "one", "a"))}},
-		"held, new files":  {want: []wanted{one}, existing: []*fleet.Bundle{heldBundle(t, want(t, "one", "b"))}, wantPlan: "update one", wantPaused: true},
-		"paused, not held": {want: []wanted{one}, existing: []*fleet.Bundle{pausedOnly(t, want(t, "one", "a"))}, wantPlan: "update one"},
+		"new":              {want: []Wanted{one}, wantPlan: "create one"},
+		"the same":         {want: []Wanted{one}, existing: []*fleet.Bundle{cached(t, one, nil)}},
+		"only the commit":  {want: []Wanted{one}, existing: []*fleet.Bundle{cached(t, one, labelled(fleet.CommitLabel, "c0"))}},
+		"other files":      {want: []Wanted{one}, existing: []*fleet.Bundle{cached(t, want(t, "one", "b"), nil)}, wantPlan: "update one"},
+		"other labels":     {want: []Wanted{one}, existing: []*fleet.Bundle{cached(t, one, labelled("team", "x"))}, wantPlan: "update one"},
+		"new annotation":   {want: []Wanted{annotated}, existing: []*fleet.Bundle{cached(t, one, nil)}, wantPlan: "update one"},
+		"same annotation":  {want: []Wanted{annotated}, existing: []*fleet.Bundle{cached(t, annotated, nil)}},
+		"others' notes":    {want: []Wanted{one}, existing: []*fleet.Bundle{cached(t, annotated, nil)}},
+		"values are gone":  {want: []Wanted{one}, existing: []*fleet.Bundle{cached(t, one, valuesMissing)}, wantPlan: "values one"},
+		"held by a person": {want: []Wanted{one}, existing: []*fleet.Bundle{heldBundle(t, want(t, "one", "a"))}},
+		"held, new files":  {want: []Wanted{one}, existing: []*fleet.Bundle{heldBundle(t, want(t, "one", "b"))}, wantPlan: "update one", wantPaused: true},
+		"paused, not held": {want: []Wanted{one}, existing: []*fleet.Bundle{pausedOnly(t, want(t, "one", "a"))}, wantPlan: "update one"},
 		"left the source":  {existing: []*fleet.Bundle{cached(t, one, nil)}, wantPlan: "delete one"},
 		"incomplete read":  {existing: []*fleet.Bundle{cached(t, one, nil)}, keep: true},
 		"left and leaving": {existing: []*fleet.Bundle{cached(t, one, deleting)}},
 		"another repo's":   {existing: []*fleet.Bundle{cached(t, one, labelled(fleet.RepoLabel, "other"))}},
 		"being deleted": {
-			want: []wanted{one, want(t, "two", "a")}, existing: []*fleet.Bundle{cached(t, one, deleting)},
+			want: []Wanted{one, want(t, "two", "a")}, existing: []*fleet.Bundle{cached(t, one, deleting)},
 			wantPlan: "create two, terminating one",
 		},
 		"taken by a repo": {
-			want: []wanted{one, want(t, "two", "a")}, existing: []*fleet.Bundle{cached(t, one, labelled(fleet.RepoLabel, "other"))},
+			want: []Wanted{one, want(t, "two", "a")}, existing: []*fleet.Bundle{cached(t, one, labelled(fleet.RepoLabel, "other"))},
 			wantOwner: "the GitRepo other",
 		},
-		"taken by a HelmOp": {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, func(b *fleet.Bundle) {
+		"taken by a HelmOp": {want: []Wanted{one}, existing: []*fleet.Bundle{cached(t, one, func(b *fleet.Bundle) {
 			b.Labels = map[string]string{fleet.HelmOpLabel: "op"}
 		})}, wantOwner: "the HelmOp op"},
-		"taken by hand": {want: []wanted{one}, existing: []*fleet.Bundle{cached(t, one, func(b *fleet.Bundle) { b.Labels = nil })}, wantOwner: "made by hand"},
+		"taken by hand": {want: []Wanted{one}, existing: []*fleet.Bundle{cached(t, one, func(b *fleet.Bundle) { b.Labels = nil })}, wantOwner: "made by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			existing := map[string]*fleet.Bundle{}
 			for _, bundle := range test.existing {
 				existing[bundle.Name] = bundle
 			}
-			got, err := planBundles("shop", test.want, existing, !test.keep)
+			got, err := Compare("shop", test.want, existing, !test.keep)
 			if test.wantOwner != "" {
 				if err == nil || !strings.Contains(err.Error(), test.wantOwner) || fault.ClassOf(err) != fault.Stalled {
 					t.Errorf("error %v, want it to name %s", err, test.wantOwner)
@@ -151,8 +154,8 @@ func TestPlanBundles(t *testing.T) {
 				t.Errorf("plan %q (%v), want %q", got, err, test.wantPlan)
 			}
 			for _, update := range got.update {
-				if update.bundle.Spec.Paused != test.wantPaused {
-					t.Errorf("paused: %v", update.bundle.Spec.Paused)
+				if update.Bundle.Spec.Paused != test.wantPaused {
+					t.Errorf("paused: %v", update.Bundle.Spec.Paused)
 				}
 			}
 			if got.empty() != (test.wantPlan == "") {
@@ -171,33 +174,33 @@ func TestPlanConverges(t *testing.T) {
 		foreign := map[string]*fleet.Bundle{}
 		for i := range random.IntN(6) {
 			one := want(t, fmt.Sprintf("b%d", i), fmt.Sprint(random.IntN(3)))
-			existing[one.bundle.Name] = cached(t, one, nil)
+			existing[one.Bundle.Name] = cached(t, one, nil)
 		}
 		for i := range random.IntN(3) {
 			one := want(t, fmt.Sprintf("f%d", i), "x")
-			foreign[one.bundle.Name] = cached(t, one, labelled(fleet.RepoLabel, "other"))
+			foreign[one.Bundle.Name] = cached(t, one, labelled(fleet.RepoLabel, "other"))
 		}
 		maps.Copy(existing, foreign)
-		var wants []wanted
+		var wants []Wanted
 		for i := range random.IntN(6) {
 			wants = append(wants, want(t, fmt.Sprintf("b%d", i), fmt.Sprint(random.IntN(3))))
 		}
-		todo, err := planBundles("shop", wants, existing, true)
+		todo, err := Compare("shop", wants, existing, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		applied := held(ours("shop", existing), todo, writtenBy(todo))
+		applied := Held(Ours("shop", existing), todo, writtenBy(todo))
 		for _, one := range slices.Concat(todo.create, todo.update) {
-			existing[one.bundle.Name] = cached(t, one, nil)
+			existing[one.Bundle.Name] = cached(t, one, nil)
 		}
-		for _, one := range todo.delete {
+		for _, one := range todo.Delete {
 			delete(existing, one.Name)
 		}
-		again, err := planBundles("shop", wants, existing, true)
+		again, err := Compare("shop", wants, existing, true)
 		if err != nil || !again.empty() {
 			t.Fatalf("the second plan is %q (%v) after %q", again, err, todo)
 		}
-		if !intact(ours("shop", existing), applied) {
+		if !Intact(Ours("shop", existing), applied) {
 			t.Fatalf("after %q the hub does not count as intact", todo)
 		}
 		for name, bundle := range foreign {
@@ -208,10 +211,10 @@ func TestPlanConverges(t *testing.T) {
 	}
 }
 
-func writtenBy(todo plan) map[string]string {
+func writtenBy(todo Plan) map[string]string {
 	digests := map[string]string{}
 	for _, one := range slices.Concat(todo.create, todo.update) {
-		digests[one.bundle.Name] = one.summary.SpecDigest
+		digests[one.Bundle.Name] = one.Summary.SpecDigest
 	}
 	return digests
 }
@@ -240,12 +243,16 @@ func TestIntactAndUnsettled(t *testing.T) {
 			for _, bundle := range test.existing {
 				existing[bundle.Name] = bundle
 			}
-			own := ours("shop", existing)
-			applied := map[string]string{"one": one.summary.SpecDigest, "two": two.summary.SpecDigest}
-			if got := intact(own, applied); got != test.wantIntact {
+			own := Ours("shop", existing)
+			applied := map[string]string{"one": one.Summary.SpecDigest, "two": two.Summary.SpecDigest}
+			if got := Intact(own, applied); got != test.wantIntact {
 				t.Errorf("intact: %v, want %v", got, test.wantIntact)
 			}
-			if got := messageOf(unsettled(own, applied)); got != test.wantUnsettled {
+			got := ""
+			if err := Unsettled(own, applied); err != nil {
+				got = err.Error()
+			}
+			if got != test.wantUnsettled {
 				t.Errorf("unsettled: %q, want %q", got, test.wantUnsettled)
 			}
 		})
@@ -254,17 +261,17 @@ func TestIntactAndUnsettled(t *testing.T) {
 
 // What others depend on is written first, whether it is there already or not.
 func TestPlansAreWrittenInOrder(t *testing.T) {
-	waiting := func(name string, on ...string) wanted {
+	waiting := func(name string, on ...string) Wanted {
 		one := want(t, name, "b")
 		for _, other := range on {
-			one.bundle.Spec.DependsOn = append(one.bundle.Spec.DependsOn, fleet.BundleRef{Name: other})
+			one.Bundle.Spec.DependsOn = append(one.Bundle.Spec.DependsOn, fleet.BundleRef{Name: other})
 		}
 		return one
 	}
-	todo := plan{create: []wanted{waiting("app", "base", "db"), waiting("db", "base")}, update: []wanted{waiting("base"), waiting("zoo", "app")}}
+	todo := Plan{create: []Wanted{waiting("app", "base", "db"), waiting("db", "base")}, update: []Wanted{waiting("base"), waiting("zoo", "app")}}
 	var got []string
 	for _, one := range todo.inOrder() {
-		got = append(got, fmt.Sprint(one.bundle.Name, " ", one.exists))
+		got = append(got, fmt.Sprint(one.Bundle.Name, " ", one.exists))
 	}
 	want := []string{"base true", "db false", "app false", "zoo true"}
 	if !slices.Equal(got, want) {

@@ -1,7 +1,6 @@
-package controller
+package bundles
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -25,20 +24,20 @@ const (
 	reasonOwnedByOther = "BundleOwnedByOther"
 )
 
-// wanted is a Bundle as the source has it, with the data of its values Secret and the files that it does not
+// Wanted is a Bundle as the source has it, with the data of its values Secret and the files that it does not
 // hold itself.
-type wanted struct {
-	bundle  *fleet.Bundle
-	values  map[string][]byte
-	files   *store.Files
-	summary content.Summary
-	// again makes bundle, values and files once more; it is nil when all of them are here. Otherwise the Bundle
-	// lacks its files, and files and values hold nothing.
-	again func(context.Context) (wanted, error)
+type Wanted struct {
+	Bundle  *fleet.Bundle
+	Values  map[string][]byte
+	Files   *store.Files
+	Summary content.Summary
+	// again makes Bundle, Values and Files once more; it is nil when all of them are here. Otherwise the Bundle
+	// lacks its files, and Files and Values hold nothing.
+	again func(context.Context) (Wanted, error)
 }
 
 // whole returns what is wanted with all that it holds.
-func (w wanted) whole(ctx context.Context) (wanted, error) {
+func (w Wanted) whole(ctx context.Context) (Wanted, error) {
 	if w.again == nil {
 		return w, nil
 	}
@@ -46,63 +45,64 @@ func (w wanted) whole(ctx context.Context) (wanted, error) {
 	if err != nil {
 		return w, err
 	}
-	again.bundle.Spec.Paused = w.bundle.Spec.Paused
-	if again.summary, err = again.summary.With(again.bundle.Spec); err != nil {
+	again.Bundle.Spec.Paused = w.Bundle.Spec.Paused
+	if again.Summary, err = again.Summary.With(again.Bundle.Spec); err != nil {
 		return w, err
 	}
-	if again.summary != w.summary {
-		return w, fault.New(fault.Transient, "SourceChanged", "bundle %s became another one while it was read", w.bundle.Name)
+	if again.Summary != w.Summary {
+		return w, fault.New(fault.Transient, "SourceChanged", "bundle %s became another one while it was read", w.Bundle.Name)
 	}
 	return again, nil
 }
 
-// named returns what is wanted without what takes memory; again makes it once more.
-func (w wanted) named(again func(context.Context) (wanted, error)) wanted {
-	object := *w.bundle
+// Named returns what is wanted without what takes memory; again makes it once more.
+func (w Wanted) Named(again func(context.Context) (Wanted, error)) Wanted {
+	object := *w.Bundle
 	object.Spec.Resources = nil
-	return wanted{bundle: &object, files: w.files.Named(), summary: w.summary, again: again}
+	return Wanted{Bundle: &object, Files: w.Files.Named(), Summary: w.Summary, again: again}
 }
 
-// size is how much memory it takes, in bytes.
-func (w wanted) size() int {
+// Size is how much memory it takes, in bytes.
+func (w Wanted) Size() int {
 	size := 0
-	for _, resource := range w.bundle.Spec.Resources {
+	for _, resource := range w.Bundle.Spec.Resources {
 		size += len(resource.Content)
 	}
-	for _, values := range w.values {
+	for _, values := range w.Values {
 		size += len(values)
 	}
-	if w.files != nil {
-		size += w.files.Stored.Size
+	if w.Files != nil {
+		size += w.Files.Stored.Size
 	}
 	return size
 }
 
-// plan is what has to be written so that the hub holds what the source says.
-type plan struct {
-	create []wanted
-	update []wanted
+// Plan is what has to be written so that the hub holds what the source says.
+type Plan struct {
+	create []Wanted
+	update []Wanted
 	// repair are Bundles that are as they should be, whose values or files are not.
-	repair []wanted
+	repair []Wanted
 	// grant are Bundles that are as they should be, with files in a registry: the access may have changed.
-	grant  []wanted
-	delete []*fleet.Bundle
+	grant []Wanted
+	// Delete are Bundles that nobody wants any more.
+	Delete []*fleet.Bundle
 	// terminating are names that cannot be used before the old Bundle is gone.
 	terminating []string
 }
 
-func (p plan) empty() bool {
-	return len(p.create)+len(p.update)+len(p.repair)+len(p.grant)+len(p.delete)+len(p.terminating) == 0
+func (p Plan) empty() bool {
+	return len(p.create)+len(p.update)+len(p.repair)+len(p.grant)+len(p.Delete)+len(p.terminating) == 0
 }
 
 // toStore is a Bundle to write, over an existing one or anew.
 type toStore struct {
-	wanted
+	Wanted
 	exists bool
 }
 
 // inOrder lists what to create and to update, what others depend on first: so it is planned first.
-func (p plan) inOrder() []toStore {
+func (p Plan) inOrder() []toStore {
 	var all []toStore
 	for _, bundle := range p.create {
 		all = append(all, toStore{bundle, false})
@@ -110,22 +110,22 @@ func (p plan) inOrder() []toStore {
 	for _, bundle := range p.update {
 		all = append(all, toStore{bundle, true})
 	}
-	return depends.Order(all, func(one toStore) *fleet.Bundle { return one.bundle })
+	return depends.Order(all, func(one toStore) *fleet.Bundle { return one.Bundle })
 }
 
-// planBundles compares the wanted Bundles with the existing ones of the namespace (trimmed). It refuses
+// Compare plans: it compares the wanted Bundles with the existing ones of the namespace (trimmed). It refuses
 // the whole plan when a wanted name belongs to somebody else. Nothing is deleted unless prune is set.
-func planBundles(repo string, want []wanted, existing map[string]*fleet.Bundle, prune bool) (plan, error) {
-	var result plan
+func Compare(repo string, want []Wanted, existing map[string]*fleet.Bundle, prune bool) (Plan, error) {
+	var result Plan
 	names := map[string]bool{}
 	for _, bundle := range want {
-		name := bundle.bundle.Name
+		name := bundle.Bundle.Name
 		names[name] = true
 		current, exists := existing[name]
 		if exists {
 			var err error
 			if bundle, err = bundle.over(current); err != nil {
-				return plan{}, err
+				return Plan{}, err
 			}
 		}
 		switch {
@@ -134,17 +134,17 @@ func planBundles(repo string, want []wanted, existing map[string]*fleet.Bundle, 
 		case !current.DeletionTimestamp.IsZero():
 			result.terminating = append(result.terminating, name)
 		case current.Labels[fleet.RepoLabel] != repo:
-			return plan{}, ownedByOther(name, current.Labels)
+			return Plan{}, ownedByOther(name, current.Labels)
 		case changed(current, bundle):
 			result.update = append(result.update, bundle)
 		case waitsForParts(current):
 			result.repair = append(result.repair, bundle)
-		case bundle.files != nil && bundle.files.Access != nil:
+		case bundle.Files != nil && bundle.Files.Access != nil:
 			result.grant = append(result.grant, bundle)
 		}
 	}
 	if prune {
-		result.delete = leftovers(repo, names, existing)
+		result.Delete = leftovers(repo, names, existing)
 	}
 	return result, nil
 }
@@ -162,14 +162,14 @@ func leftovers(repo string, wanted map[string]bool, existing map[string]*fleet.B
 }
 
 // over returns what is wanted with what a person decided on the present Bundle.
-func (w wanted) over(current *fleet.Bundle) (wanted, error) {
-	if !bundle.KeepsPaused(current, w.bundle) {
+func (w Wanted) over(current *fleet.Bundle) (Wanted, error) {
+	if !bundle.KeepsPaused(current, w.Bundle) {
 		return w, nil
 	}
-	w.bundle = w.bundle.DeepCopy()
-	w.bundle.Spec.Paused = true
+	w.Bundle = w.Bundle.DeepCopy()
+	w.Bundle.Spec.Paused = true
 	var err error
-	w.summary, err = w.summary.With(w.bundle.Spec)
+	w.Summary, err = w.Summary.With(w.Bundle.Spec)
 	return w, err
 }
 
@@ -187,21 +187,17 @@ func errTerminating(names []string) error {
 		"bundle %s is still being deleted; it is made anew once it is gone (%d such bundles)", names[0], len(names))
 }
 
-func changed(current *fleet.Bundle, want wanted) bool {
+func changed(current *fleet.Bundle, want Wanted) bool {
 	summary, _ := content.SummaryOf(current)
-	if summary.SpecDigest != want.summary.SpecDigest || !bundle.SameLabels(current.Labels, want.bundle.Labels) {
+	if summary.SpecDigest != want.Summary.SpecDigest || !bundle.SameLabels(current.Labels, want.Bundle.Labels) {
 		return true
 	}
-	for key, value := range want.bundle.Annotations {
+	for key, value := range want.Bundle.Annotations {
 		if found, ok := current.Annotations[key]; !ok || found != value {
 			return true
 		}
 	}
 	return false
-}
-
-func sortWanted(bundles []wanted) {
-	slices.SortFunc(bundles, func(a, b wanted) int { return cmp.Compare(a.bundle.Name, b.bundle.Name) })
 }
 
 // waitsForParts says that a Bundle reports its values Secret as missing or as another version's, or files
@@ -212,8 +208,8 @@ func waitsForParts(bundle *fleet.Bundle) bool {
 		(ready.Reason == target.ReasonValuesMissing || ready.Reason == fleet.ReasonContentsMissing)
 }
 
-// ours returns those of the existing Bundles that belong to a GitRepo and stay.
-func ours(repo string, existing map[string]*fleet.Bundle) map[string]*fleet.Bundle {
+// Ours returns those of the existing Bundles that belong to a GitRepo and stay.
+func Ours(repo string, existing map[string]*fleet.Bundle) map[string]*fleet.Bundle {
 	own := map[string]*fleet.Bundle{}
 	for name, bundle := range existing {
 		if bundle.Labels[fleet.RepoLabel] == repo && bundle.DeletionTimestamp.IsZero() {
@@ -223,8 +219,8 @@ func ours(repo string, existing map[string]*fleet.Bundle) map[string]*fleet.Bund
 	return own
 }
 
-// intact says that a GitRepo's own Bundles are exactly those of its last read, and have their values and files.
-func intact(own map[string]*fleet.Bundle, applied map[string]string) bool {
+// Intact says that a GitRepo's own Bundles are exactly those of its last read, and have their values and files.
+func Intact(own map[string]*fleet.Bundle, applied map[string]string) bool {
 	for name, bundle := range own {
 		summary, _ := content.SummaryOf(bundle)
 		if digest, known := applied[name]; !known || digest != summary.SpecDigest || waitsForParts(bundle) {
@@ -234,24 +230,24 @@ func intact(own map[string]*fleet.Bundle, applied map[string]string) bool {
 	return len(own) == len(applied)
 }
 
-// held lists the digests of what the hub holds for a GitRepo once a plan was carried out; written are
+// Held lists the digests of what the hub holds for a GitRepo once a plan was carried out; written are
 // those of the Bundles it wrote. Bundles that stay because a path matched nothing are among them.
-func held(own map[string]*fleet.Bundle, done plan, written map[string]string) map[string]string {
+func Held(own map[string]*fleet.Bundle, done Plan, written map[string]string) map[string]string {
 	digests := map[string]string{}
 	for name, bundle := range own {
 		summary, _ := content.SummaryOf(bundle)
 		digests[name] = summary.SpecDigest
 	}
-	for _, removed := range done.delete {
+	for _, removed := range done.Delete {
 		delete(digests, removed.Name)
 	}
 	maps.Copy(digests, written)
 	return digests
 }
 
-// unsettled says which of a GitRepo's Bundles is not deployed as the last read has it: stored, planned and
+// Unsettled says which of a GitRepo's Bundles is not deployed as the last read has it: stored, planned and
 // ready. Bundles that report an error say so themselves.
-func unsettled(own map[string]*fleet.Bundle, applied map[string]string) error {
+func Unsettled(own map[string]*fleet.Bundle, applied map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(applied)) {
 		bundle, exists := own[name]
 		if !exists {

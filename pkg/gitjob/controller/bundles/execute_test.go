@@ -1,4 +1,4 @@
-package controller
+package bundles
 
 import (
 	"errors"
@@ -49,7 +49,7 @@ func TestRefused(t *testing.T) {
 		"no answer":   {errors.New("EOF"), fault.Transient},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := fault.ClassOf(refused("create", want(t, "one", "").bundle, test.err)); got != test.want {
+			if got := fault.ClassOf(refused("create", want(t, "one", "").Bundle, test.err)); got != test.want {
 				t.Errorf("class %q, want %q", got, test.want)
 			}
 		})
@@ -58,13 +58,13 @@ func TestRefused(t *testing.T) {
 
 func TestPlanValues(t *testing.T) {
 	with := want(t, "one", "")
-	with.values = map[string][]byte{"values.yaml": []byte("{}")}
+	with.Values = map[string][]byte{"values.yaml": []byte("{}")}
 	without := want(t, "one", "")
-	ours := &corev1.Secret{Type: fleet.BundleValuesSecretType, Data: with.values}
+	ours := &corev1.Secret{Type: fleet.BundleValuesSecretType, Data: with.Values}
 	older := &corev1.Secret{Type: fleet.BundleValuesSecretType, Data: map[string][]byte{"values.yaml": []byte("x")}}
 	theirs := &corev1.Secret{Type: corev1.SecretTypeOpaque}
 	for name, test := range map[string]struct {
-		want    wanted
+		want    Wanted
 		current *corev1.Secret
 		step    valuesStep
 		class   fault.Class
@@ -89,17 +89,17 @@ func TestPlanValues(t *testing.T) {
 // What the API server made of a Bundle is what the cache will show, and no reason to write again.
 func TestDigestIsThatOfTheAnswer(t *testing.T) {
 	one := want(t, "one", "a")
-	answer := one.bundle.DeepCopy()
+	answer := one.Bundle.DeepCopy()
 	answer.Spec.DefaultNamespace = "filled-in"
-	digest := digestOf(answer, one.summary)
-	if digest == one.summary.SpecDigest {
+	digest := digestOf(answer, one.Summary)
+	if digest == one.Summary.SpecDigest {
 		t.Fatal("the digest is that of the request")
 	}
 	shown := answer.DeepCopy()
 	if err := content.Trim(shown); err != nil {
 		t.Fatal(err)
 	}
-	if !intact(map[string]*fleet.Bundle{"one": shown}, map[string]string{"one": digest}) {
+	if !Intact(map[string]*fleet.Bundle{"one": shown}, map[string]string{"one": digest}) {
 		t.Error("the stored Bundle counts as edited")
 	}
 }
