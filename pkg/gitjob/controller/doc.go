@@ -6,11 +6,11 @@
 // changes nothing; a path that matches nothing prunes nothing; a Bundle of another owner is never
 // overwritten.
 //
-// A pass over one GitRepo is: look (resolve the commit when it is time), read (the tree into wanted
-// Bundles), plan (pure: what to create, update and delete), execute, observe (pure: the status), one
-// status patch. What fails is tried again with growing pauses, also what only a person can mend: the mending
-// may be done where nobody watches. What a pass learned is kept in memory and only there; a restarted controller looks and
-// reads once more and finds nothing to write.
+// A pass over one GitRepo is: look (resolve the commit when it is time), read (package sources: the tree into
+// wanted Bundles), plan and execute (package bundles: what to create, update and delete), observe (pure: the
+// status), one status patch. What fails is tried again with growing pauses, also what only a person can mend: the
+// mending may be done where nobody watches. What a pass learned is kept in memory and only there (package
+// progress); a restarted controller looks and reads once more and finds nothing to write.
 //
 // Start reading with Reconciler.Reconcile.
 package controller

@@ -17,21 +17,12 @@ import (
 	contentstore "github.com/fairlead-dev/fairlead/pkg/content/store"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/bundles"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
-	"github.com/fairlead-dev/fairlead/pkg/gitjob/git"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/sources"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
-	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/store"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 )
-
-// Git looks at repositories.
-type Git interface {
-	// Resolve returns the commit a source stands for, from a listing that is at most maxAge old.
-	Resolve(ctx context.Context, source git.Source, maxAge time.Duration) (string, error)
-	// Checkout returns the tree of a commit.
-	Checkout(ctx context.Context, source git.Source, commit string) (*store.Tree, error)
-}
 
 // Rollups gives the numbers of a GitRepo's deployments.
 type Rollups interface {
@@ -49,7 +40,8 @@ type Reconciler struct {
 	Client client.Client
 	// Reader reads from the API server: Secrets, and Bundles with their files.
 	Reader client.Reader
-	Git    Git
+	// Git looks at repositories.
+	Git sources.Git
 	// Fetcher gets charts that are not in the repository.
 	Fetcher *fetch.Fetcher
 	// Keeper stores files that Bundles do not hold themselves.
@@ -65,6 +57,7 @@ type Reconciler struct {
 	Jitter func() float64
 
 	book    progress.Book
+	sources *sources.Opener
 	bundles *bundles.Store
 }
 

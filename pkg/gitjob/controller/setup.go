@@ -22,12 +22,14 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/bundles"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/sources"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // Register adds the controller to a manager. Changes of the numbers of a GitRepo's deployments arrive
 // through rollups.
 func (r *Reconciler) Register(mgr ctrl.Manager, rollups source.Source, workers int) error {
+	r.sources = &sources.Opener{Reader: r.Reader, Git: r.Git, Fetcher: r.Fetcher, Keeper: r.Keeper, HostKeys: r.HostKeys}
 	r.bundles = &bundles.Store{Client: r.Client, Reader: r.Reader, Keeper: r.Keeper}
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("gitrepo").

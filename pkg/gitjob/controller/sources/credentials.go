@@ -1,4 +1,4 @@
-package controller
+package sources
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 const defaultSecret = "gitcredential"
 
 // gitSource returns where and with which credentials a GitRepo is read.
-func (r *Reconciler) gitSource(ctx context.Context, repo *fleet.GitRepo) (git.Source, error) {
+func (o *Opener) gitSource(ctx context.Context, repo *fleet.GitRepo) (git.Source, error) {
 	source := git.Source{
 		URL:                   repo.Spec.Repo,
 		Branch:                repo.Spec.Branch,
@@ -25,11 +25,11 @@ func (r *Reconciler) gitSource(ctx context.Context, repo *fleet.GitRepo) (git.So
 		CABundle:              repo.Spec.CABundle,
 		InsecureSkipTLSVerify: repo.Spec.InsecureSkipTLSVerify,
 	}
-	secret, err := r.secret(ctx, repo)
+	secret, err := o.secret(ctx, repo)
 	if err != nil {
 		return source, err
 	}
-	hostKeys, err := r.HostKeys(ctx)
+	hostKeys, err := o.HostKeys(ctx)
 	if err != nil {
 		return source, fmt.Errorf("read known hosts: %w", err)
 	}
@@ -44,12 +44,12 @@ func (r *Reconciler) gitSource(ctx context.Context, repo *fleet.GitRepo) (git.So
 }
 
 // secret returns the GitRepo's credentials, or nil when it has none.
-func (r *Reconciler) secret(ctx context.Context, repo *fleet.GitRepo) (*corev1.Secret, error) {
+func (o *Opener) secret(ctx context.Context, repo *fleet.GitRepo) (*corev1.Secret, error) {
 	if repo.Spec.ClientSecretName != "" {
-		return r.namedSecret(ctx, repo, "clientSecretName", repo.Spec.ClientSecretName)
+		return o.namedSecret(ctx, repo, "clientSecretName", repo.Spec.ClientSecretName)
 	}
 	var secret corev1.Secret
-	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: repo.Namespace, Name: defaultSecret}, &secret)
+	err := o.Reader.Get(ctx, types.NamespacedName{Namespace: repo.Namespace, Name: defaultSecret}, &secret)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

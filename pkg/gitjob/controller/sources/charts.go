@@ -1,4 +1,4 @@
-package controller
+package sources
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 const credentialsByPath = "secrets-path.yaml"
 
 // charts returns where the charts of a GitRepo come from, with its credentials. The caller closes it.
-func (r *Reconciler) charts(ctx context.Context, repo *fleet.GitRepo) (*fetch.Source, error) {
+func (o *Opener) charts(ctx context.Context, repo *fleet.GitRepo) (*fetch.Source, error) {
 	switch {
 	case repo.Spec.HelmSecretNameForPaths != "":
-		secret, err := r.namedSecret(ctx, repo, "helmSecretNameForPaths", repo.Spec.HelmSecretNameForPaths)
+		secret, err := o.namedSecret(ctx, repo, "helmSecretNameForPaths", repo.Spec.HelmSecretNameForPaths)
 		if err != nil {
 			return nil, err
 		}
@@ -28,9 +28,9 @@ func (r *Reconciler) charts(ctx context.Context, repo *fleet.GitRepo) (*fetch.So
 		if err != nil {
 			return nil, fmt.Errorf("read Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		}
-		return r.Fetcher.Source(func(path string) fetch.Credentials { return withFlags(byPath(path), repo) }), nil
+		return o.Fetcher.Source(func(path string) fetch.Credentials { return withFlags(byPath(path), repo) }), nil
 	case repo.Spec.HelmSecretName != "":
-		secret, err := r.namedSecret(ctx, repo, "helmSecretName", repo.Spec.HelmSecretName)
+		secret, err := o.namedSecret(ctx, repo, "helmSecretName", repo.Spec.HelmSecretName)
 		if err != nil {
 			return nil, err
 		}
@@ -39,9 +39,9 @@ func (r *Reconciler) charts(ctx context.Context, repo *fleet.GitRepo) (*fetch.So
 			return nil, fmt.Errorf("read Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		}
 		credentials.URLRegex = repo.Spec.HelmRepoURLRegex
-		return r.Fetcher.Source(func(string) fetch.Credentials { return withFlags(credentials, repo) }), nil
+		return o.Fetcher.Source(func(string) fetch.Credentials { return withFlags(credentials, repo) }), nil
 	}
-	return r.Fetcher.Source(func(string) fetch.Credentials { return withFlags(fetch.Credentials{}, repo) }), nil
+	return o.Fetcher.Source(func(string) fetch.Credentials { return withFlags(fetch.Credentials{}, repo) }), nil
 }
 
 // withFlags adds what the GitRepo says about TLS, which upstream applies to charts as well.
@@ -50,9 +50,9 @@ func withFlags(credentials fetch.Credentials, repo *fleet.GitRepo) fetch.Credent
 	return credentials
 }
 
-func (r *Reconciler) namedSecret(ctx context.Context, repo *fleet.GitRepo, field, name string) (*corev1.Secret, error) {
+func (o *Opener) namedSecret(ctx context.Context, repo *fleet.GitRepo, field, name string) (*corev1.Secret, error) {
 	var secret corev1.Secret
-	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: repo.Namespace, Name: name}, &secret)
+	err := o.Reader.Get(ctx, types.NamespacedName{Namespace: repo.Namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
 		return nil, fault.New(fault.Stalled, "SecretNotFound",
 			"Secret %s/%s named by spec.%s does not exist; create it or correct the name", repo.Namespace, name, field)
