@@ -47,10 +47,10 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/merge/view"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
-	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/compact"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 	"github.com/fairlead-dev/fairlead/pkg/status/gauges"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	"github.com/fairlead-dev/fairlead/pkg/telemetry"
 )
 
@@ -152,7 +152,7 @@ func (h *hub) informer(from toolscache.ListerWatcher, example runtime.Object, re
 	if _, ok := example.(*fleet.BundleDeployment); ok {
 		shared := &compact.Deployments{}
 		from = view.New(from, func(deployment *fleet.BundleDeployment) {
-			status.Bound(deployment)
+			tally.Bound(deployment)
 			shared.Compact(deployment)
 		})
 	}
@@ -308,7 +308,7 @@ func (h *hub) addBundles() error {
 
 		UnusedContents: h.settings.unusedContents,
 	}
-	return reconciler.Register(h, h.feed.Source(status.KindBundle), h.settings.bundleWorkers)
+	return reconciler.Register(h, h.feed.Source(tally.KindBundle), h.settings.bundleWorkers)
 }
 
 func (h *hub) addGitRepos() error {
@@ -330,7 +330,7 @@ func (h *hub) addGitRepos() error {
 		Now:      time.Now,
 		Jitter:   rand.Float64,
 	}
-	if err := reconciler.Register(h, h.feed.Source(status.KindGitRepo), h.settings.gitRepoWorkers); err != nil {
+	if err := reconciler.Register(h, h.feed.Source(tally.KindGitRepo), h.settings.gitRepoWorkers); err != nil {
 		return err
 	}
 	return h.addWebhook()

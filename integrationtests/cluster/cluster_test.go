@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/cluster/controller"
 	"github.com/fairlead-dev/fairlead/pkg/names"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
 )
 
 func TestNewCluster(t *testing.T) {
@@ -36,7 +37,7 @@ func TestNewCluster(t *testing.T) {
 	if c.Labels[fleet.ManagementNameLabel] != "meadow" {
 		t.Errorf("labels %v", c.Labels)
 	}
-	if c.Status.Phase != fleet.ClusterPending || c.Status.Display.State != status.StateWaitCheckIn || !c.Status.Agent.LastSeen.IsZero() {
+	if c.Status.Phase != fleet.ClusterPending || c.Status.Display.State != parent.StateWaitCheckIn || !c.Status.Agent.LastSeen.IsZero() {
 		t.Errorf("status %+v", c.Status)
 	}
 	if !status.IsTrue(c.Status.Conditions, fleet.ConditionProcessed) {
@@ -99,7 +100,7 @@ func TestHeartbeat(t *testing.T) {
 	v := h.token(t, h.workspace(t), "join", time.Hour)
 	agent := h.join(t, v, "client-1")
 	c := newCluster(v.ClusterNamespace, agent.clusterName, "")
-	wait(t, h, c, "waits for its agent", phaseIs(fleet.ClusterPending, status.StateWaitCheckIn))
+	wait(t, h, c, "waits for its agent", phaseIs(fleet.ClusterPending, parent.StateWaitCheckIn))
 
 	agent.renewLease(t, 600)
 	wait(t, h, c, "is ready", phaseIs(fleet.ClusterReady, ""))
@@ -109,7 +110,7 @@ func TestHeartbeat(t *testing.T) {
 
 	clock.advance(31 * time.Minute) // three intervals of ten minutes
 	touch(t, h, c)
-	wait(t, h, c, "is missed", phaseIs(fleet.ClusterNotReady, status.StateDisconnected))
+	wait(t, h, c, "is missed", phaseIs(fleet.ClusterNotReady, parent.StateDisconnected))
 	if d := c.Status.Display; d.Message == "" || !d.Error {
 		t.Errorf("display %+v", d)
 	}
@@ -119,7 +120,7 @@ func TestHeartbeat(t *testing.T) {
 
 	clock.advance(20 * time.Minute)
 	touch(t, h, c)
-	wait(t, h, c, "is lost", phaseIs(fleet.ClusterUnknown, status.StateDisconnected))
+	wait(t, h, c, "is lost", phaseIs(fleet.ClusterUnknown, parent.StateDisconnected))
 
 	agent.renewLease(t, 600)
 	h.settle(t)
@@ -143,7 +144,7 @@ func TestSilenceIsNoticed(t *testing.T) {
 	agent := h.join(t, v, "client-1")
 	c := newCluster(v.ClusterNamespace, agent.clusterName, "")
 	agent.renewLease(t, 1)
-	wait(t, h, c, "was ready and is missed", phaseIs(fleet.ClusterNotReady, status.StateDisconnected))
+	wait(t, h, c, "was ready and is missed", phaseIs(fleet.ClusterNotReady, parent.StateDisconnected))
 }
 
 // settle waits until the controllers have seen what was written before: they answer a new Cluster only

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/ociserver"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
 )
 
 // setKubernetes does what an agent's report does.
@@ -110,7 +111,7 @@ func (h *hub) keptFrom(namespace, name string, bundles ...string) {
 	wait(h, object, "counts what it is kept from", func(c *fleet.Cluster) error {
 		var held []string
 		for i := range c.Status.Summary.NonReadyResources {
-			if _, is := status.HeldBack(&c.Status.Summary.NonReadyResources[i]); is {
+			if _, is := parent.HeldBack(&c.Status.Summary.NonReadyResources[i]); is {
 				held = append(held, c.Status.Summary.NonReadyResources[i].Name)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
 )
 
 // A manifest the API server refuses is reported where a person looks, leaves what runs alone, does not keep
@@ -66,7 +67,7 @@ func TestMemberThatIsDown(t *testing.T) {
 		if err := w.Client.Get(ctx, client.ObjectKey{Namespace: stack.Workspace, Name: lost.Name}, &cluster); err != nil {
 			return err
 		}
-		if cluster.Status.Display.State != status.StateDisconnected || !cluster.Status.Display.Error {
+		if cluster.Status.Display.State != parent.StateDisconnected || !cluster.Status.Display.Error {
 			return fmt.Errorf("display %+v, phase %s", cluster.Status.Display, cluster.Status.Phase)
 		}
 		return nil

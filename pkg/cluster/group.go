@@ -9,6 +9,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
 )
 
 // Selector returns the selector of a group's members: nothing for a group without selector.
@@ -24,14 +25,14 @@ func Selector(group *fleet.ClusterGroup) (labels.Selector, error) {
 // itself, nil for nothing. The order of the members does not matter. A member that was never heard of, or
 // is not any more, is not ready whatever its deployments last said.
 func GroupStatus(group *fleet.ClusterGroup, members []fleet.Cluster, problem error, now time.Time) fleet.ClusterGroupStatus {
-	counted := make([]status.GroupMember, len(members))
+	counted := make([]parent.GroupMember, len(members))
 	for i := range members {
 		member := &members[i]
-		counted[i] = status.GroupMember{
+		counted[i] = parent.GroupMember{
 			Name: member.Name, Rollup: storedRollup(&member.Status), NotReady: member.Status.Phase != fleet.ClusterReady,
 		}
 	}
-	wanted := status.ClusterGroup(group.Status, counted, now)
+	wanted := parent.ClusterGroup(group.Status, counted, now)
 	if problem == nil {
 		status.Set(&wanted.Conditions, condition(fleet.ConditionProcessed, true, "", ""), now)
 		return wanted

@@ -11,6 +11,8 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // Annotations of the agent's lease, by which it reports what it is.
@@ -66,7 +68,7 @@ type Snapshot struct {
 	// Report is nil for an agent without lease.
 	Report *Report
 	// Rollup is nil while the deployments are not counted yet: then the stored numbers stay.
-	Rollup *status.Rollup
+	Rollup *tally.Rollup
 	Now    time.Time
 	// LastSeenEvery is how old the stored last-seen time may get before a renewal writes a new one; 0 lets it
 	// get as old as it likes.
@@ -94,7 +96,7 @@ func Status(s Snapshot) fleet.ClusterStatus {
 	if s.Rollup != nil {
 		rollup = *s.Rollup
 	}
-	status.ApplyCluster(&wanted, rollup, liveness(wanted), s.Now)
+	parent.ApplyCluster(&wanted, rollup, liveness(wanted), s.Now)
 	for _, condition := range conditions(s, wanted) {
 		status.Set(&wanted.Conditions, condition, s.Now)
 	}
@@ -102,8 +104,8 @@ func Status(s Snapshot) fleet.ClusterStatus {
 }
 
 // storedRollup reads back what Status wrote.
-func storedRollup(stored *fleet.ClusterStatus) status.Rollup {
-	return status.Rollup{
+func storedRollup(stored *fleet.ClusterStatus) tally.Rollup {
+	return tally.Rollup{
 		Summary:       stored.Summary,
 		Counts:        stored.ResourceCounts,
 		ReadyGitRepos: stored.ReadyGitRepos,
@@ -123,14 +125,14 @@ func lastSeenIsNews(s Snapshot, phase fleet.ClusterPhase) bool {
 }
 
 // liveness is what is shown in place of the deployments' state when no agent reports it.
-func liveness(wanted fleet.ClusterStatus) status.Liveness {
+func liveness(wanted fleet.ClusterStatus) parent.Liveness {
 	switch {
 	case disconnected(wanted.Phase):
-		return status.Liveness{State: status.StateDisconnected, Message: silence(wanted)}
+		return parent.Liveness{State: parent.StateDisconnected, Message: silence(wanted)}
 	case wanted.Phase == fleet.ClusterPending:
-		return status.Liveness{State: status.StateWaitCheckIn, Message: neverSeen}
+		return parent.Liveness{State: parent.StateWaitCheckIn, Message: neverSeen}
 	}
-	return status.Liveness{}
+	return parent.Liveness{}
 }
 
 func disconnected(phase fleet.ClusterPhase) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 func stored(phase fleet.ClusterPhase, lastSeen time.Time) *fleet.Cluster {
@@ -22,12 +23,12 @@ func stored(phase fleet.ClusterPhase, lastSeen time.Time) *fleet.Cluster {
 }
 
 func TestStatus(t *testing.T) {
-	failing := &status.Rollup{Summary: fleet.BundleSummary{Ready: 1, ErrApplied: 1, DesiredReady: 2,
+	failing := &tally.Rollup{Summary: fleet.BundleSummary{Ready: 1, ErrApplied: 1, DesiredReady: 2,
 		NonReadyResources: []fleet.NonReadyResource{{Name: "app", State: fleet.ErrApplied, Message: "boom"}}}}
 	cases := map[string]struct {
 		cluster     *fleet.Cluster
 		heartbeat   Heartbeat
-		rollup      *status.Rollup
+		rollup      *tally.Rollup
 		problem     error
 		wantPhase   fleet.ClusterPhase
 		wantState   string
@@ -125,7 +126,7 @@ func TestStoredNumbersStayUntilAllIsCounted(t *testing.T) {
 	if got.Summary.Ready != 3 || got.DesiredReadyGitRepos != 2 || got.Display.ReadyBundles != "3/4" {
 		t.Errorf("got %+v", got)
 	}
-	got = Status(Snapshot{Cluster: cluster, Namespace: "n", Heartbeat: Heartbeat{Seen: noon, Fresh: 2}, Now: noon, Rollup: &status.Rollup{}})
+	got = Status(Snapshot{Cluster: cluster, Namespace: "n", Heartbeat: Heartbeat{Seen: noon, Fresh: 2}, Now: noon, Rollup: &tally.Rollup{}})
 	if got.Summary.Ready != 0 || got.DesiredReadyGitRepos != 0 || got.Display.ReadyBundles != "0/0" {
 		t.Errorf("counted: got %+v", got)
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // A part has every field of a deployment, and nothing else, of the same type and name.
@@ -372,9 +372,9 @@ func TestRollUpsAreTheSame(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		var objects []fleet.BundleDeployment
-		alone, merged := status.NewIndex(), status.NewIndex()
-		set := func(index *status.Index, deployment *fleet.BundleDeployment) {
-			index.Set(status.Ref{Namespace: deployment.Namespace, Name: deployment.Name}, status.Trim(deployment))
+		alone, merged := tally.NewIndex(), tally.NewIndex()
+		set := func(index *tally.Index, deployment *fleet.BundleDeployment) {
+			index.Set(tally.Ref{Namespace: deployment.Namespace, Name: deployment.Name}, tally.Trim(deployment))
 		}
 		for cluster := range 3 {
 			var parts []*fleet.BundleDeployment
@@ -409,7 +409,7 @@ func TestRollUpsAreTheSame(t *testing.T) {
 				t.Errorf("seed %d: %s (-alone +merged):\n%s", seed, name, diff)
 			}
 		}
-		repo := status.Parent{Kind: status.KindGitRepo, Ref: status.Ref{Namespace: "ws", Name: "repo"}}
+		repo := tally.Parent{Kind: tally.KindGitRepo, Ref: tally.Ref{Namespace: "ws", Name: "repo"}}
 		if diff := cmp.Diff(alone.Of(repo), merged.Of(repo)); diff != "" {
 			t.Errorf("seed %d: the repository (-alone +merged):\n%s", seed, diff)
 		}

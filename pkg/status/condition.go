@@ -1,7 +1,6 @@
 package status
 
 import (
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -102,7 +101,7 @@ func SetReady(conditions *[]fleet.Condition, reason, message string, now time.Ti
 // writes some characters in six bytes.
 func Cut(text string, limit int) string {
 	const mark = "…"
-	if costliest*len(text) <= limit {
+	if Costliest*len(text) <= limit {
 		return text
 	}
 	used, end := 0, 0
@@ -118,11 +117,11 @@ func Cut(text string, limit int) string {
 	return text
 }
 
-// costliest is the most bytes of JSON for one of text.
-const costliest = 6
+// Costliest is the most bytes of JSON for one of text.
+const Costliest = 6
 
-// cost is how many bytes a text takes in JSON, as API servers write it, without the quotes.
-func cost(text string) int {
+// Cost is how many bytes a text takes in JSON, as API servers write it, without the quotes.
+func Cost(text string) int {
 	sum := 0
 	for at, r := range text {
 		sum += costOf(r, text[at:])
@@ -136,14 +135,14 @@ func costOf(r rune, rest string) int {
 	case '"', '\\', '\b', '\f', '\n', '\r', '\t':
 		return 2
 	case '<', '>', '&', '\u2028', '\u2029':
-		return costliest
+		return Costliest
 	case utf8.RuneError:
 		if width(r, rest) == 1 {
-			return costliest
+			return Costliest
 		}
 	}
 	if r < ' ' {
-		return costliest
+		return Costliest
 	}
 	return utf8.RuneLen(r)
 }
@@ -156,5 +155,3 @@ func width(r rune, rest string) int {
 	}
 	return utf8.RuneLen(r)
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

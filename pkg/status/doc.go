@@ -1,11 +1,10 @@
-// Package status says how deployments do: the state of one BundleDeployment, and the one roll-up of many
-// into a Bundle, GitRepo, HelmOp, Cluster or ClusterGroup, with the words that people and Rancher's
-// dashboard read.
+// Package status has the words in which hub, agents and command line say how deployments do, and which people and
+// Rancher's dashboard read: the state of one BundleDeployment with the message that explains it, summaries that count
+// states, conditions, and texts cut to the length that is stored.
 //
-// The roll-up (Index) is arithmetic in memory: each change of a deployment changes counts by constant work,
-// and after the last change the counts are those of a fresh count. Lists in statuses are capped, sorted and
-// stable, so that a status neither grows with the fleet nor changes without cause.
+// What is built on them are packages of their own: tally (all deployments counted in memory), parent (the statuses of
+// Bundles, GitRepos, HelmOps, Clusters and ClusterGroups), cause (what is wrong first), compact, feed and gauges.
 //
-// Times are given by the caller. It reads and writes no object. Start reading with Of, Index and the
-// builders in bundle.go, source.go and cluster.go.
+// Times are given by the caller. It refuses to keep count of deployments and to decide what the status of anything
+// above them says, and it reads and writes no object. Start reading with Of, Message and Set.
 package status

@@ -1,7 +1,9 @@
 package status
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
@@ -120,6 +122,13 @@ func CountOf(summary *fleet.BundleSummary, state fleet.BundleState) int {
 	return 0
 }
 
+// CountAll adds what another summary counts to a summary, by state; desiredReady is left alone.
+func CountAll(summary, other *fleet.BundleSummary) {
+	for _, state := range append([]fleet.BundleState{fleet.Ready}, worst...) {
+		Count(summary, state, CountOf(other, state))
+	}
+}
+
 // WorstOf returns the worst state a summary counts; Ready when it counts nothing else.
 func WorstOf(summary *fleet.BundleSummary) fleet.BundleState {
 	for _, state := range worst {
@@ -130,12 +139,9 @@ func WorstOf(summary *fleet.BundleSummary) fleet.BundleState {
 	return fleet.Ready
 }
 
-// displayState is the state as display.state has it: left out when ready.
-func displayState(summary *fleet.BundleSummary) string {
-	if state := WorstOf(summary); state != fleet.Ready {
-		return string(state)
-	}
-	return ""
+// ReadyOf returns "ready/desired" of a summary.
+func ReadyOf(summary *fleet.BundleSummary) string {
+	return fmt.Sprintf("%d/%d", summary.Ready, summary.DesiredReady)
 }
 
 // detailsShown bounds the objects named after a deployment in a message.
@@ -152,7 +158,7 @@ func Message(summary *fleet.BundleSummary, kind string) string {
 		if count == 0 {
 			continue
 		}
-		part := string(state) + "(" + itoa(count) + ")"
+		part := string(state) + "(" + strconv.Itoa(count) + ")"
 		for i := range summary.NonReadyResources {
 			resource := &summary.NonReadyResources[i]
 			if resource.State != state {
@@ -217,11 +223,11 @@ func objectName(kind, apiVersion, namespace, name string) string {
 	if namespace != "" {
 		name = namespace + "/" + name
 	}
-	return resourceType(kind, apiVersion, false) + " " + name
+	return ResourceType(kind, apiVersion, false) + " " + name
 }
 
-// resourceType joins kind and group: "deployment.apps", or the other way round as dashboards have it.
-func resourceType(kind, apiVersion string, groupFirst bool) string {
+// ResourceType joins kind and group: "deployment.apps", or the other way round as dashboards have it.
+func ResourceType(kind, apiVersion string, groupFirst bool) string {
 	kind = strings.ToLower(kind)
 	group, _, hasGroup := strings.Cut(apiVersion, "/")
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
-	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // awaitExact waits until every status says what the deployments say, and returns how long after an event
@@ -34,7 +34,7 @@ func (r *run) awaitExact(after time.Time) time.Duration {
 
 // counted is the roll-up of all deployments, by the benchmark itself.
 type counted struct {
-	index   *status.Index
+	index   *tally.Index
 	version int
 }
 
@@ -44,9 +44,9 @@ func (c *counted) renew(agents *agents) {
 	if all == nil && c.index != nil {
 		return
 	}
-	c.index, c.version = status.NewIndex(), version
+	c.index, c.version = tally.NewIndex(), version
 	for key, deployment := range all {
-		c.index.Set(status.Ref{Namespace: key.Namespace, Name: key.Name}, status.Trim(deployment))
+		c.index.Set(tally.Ref{Namespace: key.Namespace, Name: key.Name}, tally.Trim(deployment))
 	}
 }
 
@@ -72,7 +72,7 @@ func newShown(t testing.TB, config *rest.Config, scheme *runtime.Scheme) client.
 }
 
 // inexact returns which status says something else than what was counted.
-func (r *run) inexact(ctx context.Context, index *status.Index) error {
+func (r *run) inexact(ctx context.Context, index *tally.Index) error {
 	var bundles fleet.BundleList
 	var clusters fleet.ClusterList
 	var groups fleet.ClusterGroupList
@@ -87,7 +87,7 @@ func (r *run) inexact(ctx context.Context, index *status.Index) error {
 			return err
 		}
 	}
-	wanted := map[string]status.Rollup{}
+	wanted := map[string]tally.Rollup{}
 	for i := range clusters.Items {
 		member := &clusters.Items[i]
 		wanted[member.Name] = index.Cluster(member.Namespace, member.Name)
@@ -97,7 +97,7 @@ func (r *run) inexact(ctx context.Context, index *status.Index) error {
 	}
 	for i := range groups.Items {
 		group := &groups.Items[i]
-		var total status.Rollup
+		var total tally.Rollup
 		for j := range clusters.Items {
 			if selector, err := cluster.Selector(group); err == nil && selector.Matches(labels.Set(clusters.Items[j].Labels)) {
 				total.Add(wanted[clusters.Items[j].Name])

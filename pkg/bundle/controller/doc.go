@@ -2,7 +2,7 @@
 // that changes, none for the others.
 //
 // A pass over one Bundle is: gather (one snapshot from caches), plan (pure, pkg/target), execute
-// (package delivery; siblings go on when one fails), observe (pure, pkg/status), one status patch.
+// (package delivery; siblings go on when one fails), observe (pure, pkg/status/parent), one status patch.
 // Bundles come from the cache without their files and values, which packages contents and values keep.
 //
 // What deployments need and somebody takes away comes back: their values, of which only names are cached. A

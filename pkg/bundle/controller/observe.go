@@ -15,13 +15,15 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 // observe says in a status what a pass found out. It is pure.
-func observe(bundle *fleet.Bundle, pass outcome, rollup status.Rollup, now time.Time) fleet.BundleStatus {
+func observe(bundle *fleet.Bundle, pass outcome, rollup tally.Rollup, now time.Time) fleet.BundleStatus {
 	summary, _ := content.SummaryOf(bundle)
-	input := status.BundleInput{
+	input := parent.BundleInput{
 		Previous:           bundle.Status,
 		Generation:         bundle.Generation,
 		Rollup:             rollup,
@@ -38,7 +40,7 @@ func observe(bundle *fleet.Bundle, pass outcome, rollup status.Rollup, now time.
 		input.Held = heldOf(pass.plan, pass.current)
 		input.Merged = mergedOf(bundle, pass)
 	}
-	next := status.Bundle(input, now)
+	next := parent.Bundle(input, now)
 	if pass.planned && pass.observed() && (pass.plan.Guard == nil || pass.plan.Guard.Why == "" || next.ObservedTargets == "") {
 		// What an edit explains is carried out, and the rest goes on waiting without it.
 		next.ObservedTargets = target.Reach(&bundle.Spec)
@@ -52,8 +54,8 @@ func observe(bundle *fleet.Bundle, pass outcome, rollup status.Rollup, now time.
 	return next
 }
 
-func rolloutOf(plan target.Plan) *status.Rollout {
-	return &status.Rollout{
+func rolloutOf(plan target.Plan) *parent.Rollout {
+	return &parent.Rollout{
 		Missing:                  plan.Missing,
 		NewlyCreated:             plan.NewlyCreated,
 		Unavailable:              plan.Unavailable,
@@ -78,7 +80,7 @@ func problemsOf(plan target.Plan) []string {
 }
 
 // heldOf lists the clusters that are kept from what is wanted, with the state of what they run.
-func heldOf(plan target.Plan, current []*fleet.BundleDeployment) []status.Held {
+func heldOf(plan target.Plan, current []*fleet.BundleDeployment) []parent.Held {
 	if len(plan.Failed) == 0 {
 		return nil
 	}
@@ -86,9 +88,9 @@ func heldOf(plan target.Plan, current []*fleet.BundleDeployment) []status.Held {
 	for _, deployment := range current {
 		states[target.ClusterOf(deployment)] = status.Of(deployment)
 	}
-	held := make([]status.Held, 0, len(plan.Failed))
+	held := make([]parent.Held, 0, len(plan.Failed))
 	for _, failure := range plan.Failed {
-		held = append(held, status.Held{
+		held = append(held, parent.Held{
 			Name: failure.Cluster, State: states[failure.Cluster], Message: failure.Err.Error(), Waits: fault.ClassOf(failure.Err) == fault.Waiting,
 		})
 	}
@@ -96,11 +98,11 @@ func heldOf(plan target.Plan, current []*fleet.BundleDeployment) []status.Held {
 }
 
 // mergedOf says how far a bundle's deployments are merged, as the pass found them.
-func mergedOf(bundle *fleet.Bundle, pass outcome) *status.Merged {
+func mergedOf(bundle *fleet.Bundle, pass outcome) *parent.Merged {
 	if bundle.Spec.Merge == nil || bundle.Spec.Merge.Mode != fleet.MergePerRepo {
 		return nil
 	}
-	merged := &status.Merged{Of: len(pass.current)}
+	merged := &parent.Merged{Of: len(pass.current)}
 	_, ok, reason := merge.PlaceOf(bundle)
 	if merged.Reason = reason; !ok {
 		return merged

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/bundle/controller/ledger"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
@@ -62,7 +63,7 @@ func TestOutcome(t *testing.T) {
 }
 
 func TestObserve(t *testing.T) {
-	rollup := status.Rollup{Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}}
+	rollup := tally.Rollup{Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}}
 	guard := &target.Guard{Deletes: 8, Of: 9, Token: "abc"}
 	for name, test := range map[string]struct {
 		pass           outcome
@@ -125,13 +126,13 @@ func TestRetargeted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bundle := &fleet.Bundle{}
 			bundle.Spec.Targets = everywhere
-			bundle.Status = observe(bundle, outcome{planned: true}, status.Rollup{}, start)
+			bundle.Status = observe(bundle, outcome{planned: true}, tally.Rollup{}, start)
 			bundle.Generation++
 			test.edit(bundle)
 			if got := retargeted(bundle); got != test.want {
 				t.Errorf("a person's edit: %v", got)
 			}
-			bundle.Status = observe(bundle, test.pass, status.Rollup{}, start)
+			bundle.Status = observe(bundle, test.pass, tally.Rollup{}, start)
 			if got := retargeted(bundle); got != test.after {
 				t.Errorf("and after the pass: %v", got)
 			}

@@ -30,19 +30,19 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
-	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
 // Rollups gives the numbers of a Bundle's deployments.
 type Rollups interface {
 	// Bundle returns what is counted; ok is false until all deployments were counted.
-	Bundle(namespace, name string) (rollup status.Rollup, ok bool)
+	Bundle(namespace, name string) (rollup tally.Rollup, ok bool)
 	// Telling asks whether numbers that are read afterwards may be told.
-	Telling(kind status.ParentKind, namespace, name string) feed.Telling
+	Telling(kind tally.ParentKind, namespace, name string) feed.Telling
 	// Writing says that deployments of Clusters are about to be written.
-	Writing(clusters ...status.Ref) *feed.Writing
+	Writing(clusters ...tally.Ref) *feed.Writing
 	// Covers says that the given deployments, or newer versions of them, are counted.
 	Covers(deployments []*fleet.BundleDeployment) bool
 }
@@ -120,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if left := r.untold(request.NamespacedName, pass); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	telling := r.Rollups.Telling(status.KindBundle, bundle.Namespace, bundle.Name)
+	telling := r.Rollups.Telling(tally.KindBundle, bundle.Namespace, bundle.Name)
 	rollup, counted := r.Rollups.Bundle(bundle.Namespace, bundle.Name)
 	switch {
 	case !counted:

@@ -28,8 +28,9 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/names"
-	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // clusters gives every Cluster its namespace and rights on the hub, follows its heartbeat, and is the
@@ -76,7 +77,7 @@ func registerClusters(mgr manager.Manager, own ctrlcluster.Cluster, objects keep
 		WatchesRawSource(source.Kind(own.GetCache(), &coordinationv1.Lease{}, r.renewals())).
 		WatchesRawSource(source.Func(r.heartbeats.watch)).
 		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(r.leavingOwnerOf), builder.WithPredicates(onlyDepartures()))
-	build = build.Watches(&fleet.Bundle{}, heldEvents()).WatchesRawSource(options.Rollups.Source(status.KindCluster))
+	build = build.Watches(&fleet.Bundle{}, heldEvents()).WatchesRawSource(options.Rollups.Source(tally.KindCluster))
 	return options.Shards.Complete(mgr, build, &fleet.Cluster{}, r)
 }
 
@@ -146,7 +147,7 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if fault.ClassOf(problem) == fault.Transient {
 		return reconcile.Result{}, problem
 	}
-	telling := r.options.Rollups.Telling(status.KindCluster, request.Namespace, request.Name)
+	telling := r.options.Rollups.Telling(tally.KindCluster, request.Namespace, request.Name)
 	snapshot, err := r.gather(ctx, &stored, problem)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -237,7 +238,7 @@ func (r *clusters) gather(ctx context.Context, stored *fleet.Cluster, problem er
 		if err != nil {
 			return snapshot, err
 		}
-		rollup.Hold(held)
+		parent.Hold(&rollup, held)
 		snapshot.Rollup = &rollup
 	}
 	return snapshot, nil

@@ -17,7 +17,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
-	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // groups rolls clusters up into the groups they are in.
@@ -33,7 +33,7 @@ func registerGroups(mgr manager.Manager, options Options) error {
 		For(&fleet.ClusterGroup{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Workers}).
 		Watches(&fleet.Cluster{}, r.clusterEvents()).
-		WatchesRawSource(options.Rollups.Source(status.KindClusterGroup))
+		WatchesRawSource(options.Rollups.Source(tally.KindClusterGroup))
 	return options.Shards.Complete(mgr, build, &fleet.ClusterGroup{}, r)
 }
 
@@ -43,7 +43,7 @@ func (r *groups) clusterEvents() handler.EventHandler {
 	changed := func(ctx context.Context, objects ...client.Object) {
 		for _, object := range objects {
 			for _, group := range r.groupsOf(ctx, object) {
-				r.options.Rollups.Changed(status.KindClusterGroup, group.Namespace, group.Name)
+				r.options.Rollups.Changed(tally.KindClusterGroup, group.Namespace, group.Name)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err := r.client.Get(ctx, request.NamespacedName, &stored); err != nil || stored.DeletionTimestamp != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	telling := r.options.Rollups.Telling(status.KindClusterGroup, request.Namespace, request.Name)
+	telling := r.options.Rollups.Telling(tally.KindClusterGroup, request.Namespace, request.Name)
 	selector, problem := cluster.Selector(&stored)
 	var members fleet.ClusterList
 	err := r.client.List(ctx, &members, client.InNamespace(stored.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)

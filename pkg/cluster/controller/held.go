@@ -17,6 +17,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
 )
 
 // bundleByHeld finds the Bundles that a cluster ("namespace/name") is kept from.
@@ -31,7 +32,7 @@ func heldOn(object client.Object) []string {
 	var clusters []string
 	for i := range bundle.Status.Summary.NonReadyResources {
 		resource := &bundle.Status.Summary.NonReadyResources[i]
-		if _, held := status.HeldBack(resource); held {
+		if _, held := parent.HeldBack(resource); held {
 			clusters = append(clusters, resource.Name)
 		}
 	}
@@ -39,16 +40,16 @@ func heldOn(object client.Object) []string {
 }
 
 // keptFrom lists the bundles that a cluster is kept from, as its own status counts them.
-func (r *clusters) keptFrom(ctx context.Context, stored *fleet.Cluster) ([]status.Held, error) {
+func (r *clusters) keptFrom(ctx context.Context, stored *fleet.Cluster) ([]parent.Held, error) {
 	var bundles fleet.BundleList
 	options := []client.ListOption{client.MatchingFields{bundleByHeld: stored.Namespace + "/" + stored.Name}, client.UnsafeDisableDeepCopy}
 	if err := r.client.List(ctx, &bundles, options...); err != nil {
 		return nil, fmt.Errorf("list the bundles that Cluster %s/%s is kept from: %w", stored.Namespace, stored.Name, err)
 	}
-	var held []status.Held
+	var held []parent.Held
 	for i := range bundles.Items {
 		bundle := &bundles.Items[i]
-		one := status.Held{Name: bundle.Name, Message: whyHeld(bundle, stored)}
+		one := parent.Held{Name: bundle.Name, Message: whyHeld(bundle, stored)}
 		var deployment fleet.BundleDeployment
 		key := types.NamespacedName{Namespace: cluster.ReadyNamespace(stored), Name: bundle.Name}
 		err := r.client.Get(ctx, key, &deployment)
@@ -60,14 +61,14 @@ func (r *clusters) keptFrom(ctx context.Context, stored *fleet.Cluster) ([]statu
 		}
 		held = append(held, one)
 	}
-	slices.SortFunc(held, func(a, b status.Held) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(held, func(a, b parent.Held) int { return strings.Compare(a.Name, b.Name) })
 	return held, nil
 }
 
 func whyHeld(bundle *fleet.Bundle, stored *fleet.Cluster) string {
 	for i := range bundle.Status.Summary.NonReadyResources {
 		resource := &bundle.Status.Summary.NonReadyResources[i]
-		if why, held := status.HeldBack(resource); held && resource.Name == stored.Namespace+"/"+stored.Name {
+		if why, held := parent.HeldBack(resource); held && resource.Name == stored.Namespace+"/"+stored.Name {
 			return why
 		}
 	}

@@ -25,21 +25,21 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/cluster/controller/registrar"
 	"github.com/fairlead-dev/fairlead/pkg/confirm"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
-	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // Rollups tells the state of all deployments on a cluster.
 type Rollups interface {
 	// Cluster returns the roll-up of a Cluster by its namespace and name; ok is false while the
 	// deployments are not all counted yet, as after a start.
-	Cluster(namespace, name string) (rollup status.Rollup, ok bool)
+	Cluster(namespace, name string) (rollup tally.Rollup, ok bool)
 	// Telling asks whether a roll-up that is read afterwards may be told.
-	Telling(kind status.ParentKind, namespace, name string) feed.Telling
+	Telling(kind tally.ParentKind, namespace, name string) feed.Telling
 	// Changed lets an object be woken up in its time for a change that is not one of its deployments.
-	Changed(kind status.ParentKind, namespace, name string)
+	Changed(kind tally.ParentKind, namespace, name string)
 	// Source delivers the objects of a kind whose time has come.
-	Source(kind status.ParentKind) source.Source
+	Source(kind tally.ParentKind) source.Source
 }
 
 // Options of the controllers. The zero value of every field but Rollups is usable.

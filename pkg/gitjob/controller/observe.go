@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
 )
 
 // States of status.gitJobStatus, upstream's words.
@@ -50,7 +51,7 @@ type observation struct {
 func observe(o observation, now time.Time) fleet.GitRepoStatus {
 	problem := o.known.Problem()
 	next := *o.repo.Status.DeepCopy()
-	next.StatusBase = status.Source(status.SourceInput{
+	next.StatusBase = parent.Source(parent.SourceInput{
 		Previous:   next.StatusBase,
 		Rollup:     o.rollup.Rollup,
 		Resources:  o.rollup.Resources,
@@ -72,17 +73,17 @@ func (o observation) notReady(problem error) error {
 		return problem
 	}
 	for _, bundle := range o.own {
-		if ready := status.ReadinessOf(bundle).Ready; ready != nil && ready.Reason == fleet.ReasonError {
+		if ready := parent.ReadinessOf(bundle).Ready; ready != nil && ready.Reason == fleet.ReasonError {
 			return nil
 		}
 	}
 	return bundles.Unsettled(o.own, o.known.Applied.Bundles)
 }
 
-func readinessOf(own map[string]*fleet.Bundle) []status.BundleReadiness {
-	all := make([]status.BundleReadiness, 0, len(own))
+func readinessOf(own map[string]*fleet.Bundle) []parent.BundleReadiness {
+	all := make([]parent.BundleReadiness, 0, len(own))
 	for _, bundle := range own {
-		all = append(all, status.ReadinessOf(bundle))
+		all = append(all, parent.ReadinessOf(bundle))
 	}
 	return all
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 var errDenied = fault.New(fault.Denied, "Restricted", "repository is not allowed")
@@ -60,7 +61,7 @@ func TestObserve(t *testing.T) {
 				r.Generation, r.Spec.ForceSyncGeneration = 2, 7
 				r.Status.Commit, r.Status.UpdateGeneration, r.Status.ObservedGeneration = "c0", 3, 1
 			})
-			rollup := status.Rollup{Summary: fleet.BundleSummary{Ready: 3, DesiredReady: 3 + test.failing, NotReady: test.failing}}
+			rollup := tally.Rollup{Summary: fleet.BundleSummary{Ready: 3, DesiredReady: 3 + test.failing, NotReady: test.failing}}
 			o := observation{repo: repo, known: &test.known, rollup: feed.Repo{Rollup: rollup}, own: map[string]*fleet.Bundle{"one": test.own}}
 			got := observe(o, start)
 			condition := status.Find(got.Conditions, fleet.ConditionReady)

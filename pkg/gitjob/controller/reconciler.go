@@ -20,8 +20,8 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/sources"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/git/credential"
 	"github.com/fairlead-dev/fairlead/pkg/shard"
-	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // Rollups gives the numbers of a GitRepo's deployments.
@@ -29,9 +29,9 @@ type Rollups interface {
 	// GitRepo returns what is counted from deployments; ok is false until all were counted.
 	GitRepo(namespace, name string) (repo feed.Repo, ok bool)
 	// Telling asks whether numbers that are read afterwards may be told.
-	Telling(kind status.ParentKind, namespace, name string) feed.Telling
+	Telling(kind tally.ParentKind, namespace, name string) feed.Telling
 	// Changed wakes an object up, soon or together with what changes at its deployments.
-	Changed(kind status.ParentKind, namespace, name string)
+	Changed(kind tally.ParentKind, namespace, name string)
 }
 
 // Reconciler follows GitRepos. All fields but the private ones must be set.
@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // report writes what the pass found out, once everything is counted; until then a status would be wrong.
 func (r *Reconciler) report(ctx context.Context, repo *fleet.GitRepo, known *progress.Entry) (reconcile.Result, error) {
-	telling := r.Rollups.Telling(status.KindGitRepo, repo.Namespace, repo.Name)
+	telling := r.Rollups.Telling(tally.KindGitRepo, repo.Namespace, repo.Name)
 	rollup, counted := r.Rollups.GitRepo(repo.Namespace, repo.Name)
 	if !counted {
 		return reconcile.Result{RequeueAfter: uncountedRetry}, nil

@@ -23,7 +23,8 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/bundles"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/sources"
-	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // Register adds the controller to a manager. Changes of the numbers of a GitRepo's deployments arrive
@@ -80,7 +81,7 @@ func sameReadiness(a, b *fleet.Bundle) bool {
 	if a.Status.ObservedGeneration != b.Status.ObservedGeneration {
 		return false
 	}
-	x, y := status.ReadinessOf(a).Ready, status.ReadinessOf(b).Ready
+	x, y := parent.ReadinessOf(a).Ready, parent.ReadinessOf(b).Ready
 	if x == nil || y == nil {
 		return x == y
 	}
@@ -91,7 +92,7 @@ func sameReadiness(a, b *fleet.Bundle) bool {
 func (r *Reconciler) reposOfBundles() handler.EventHandler {
 	wake := func(object client.Object) {
 		if name := object.GetLabels()[fleet.RepoLabel]; name != "" {
-			r.Rollups.Changed(status.KindGitRepo, object.GetNamespace(), name)
+			r.Rollups.Changed(tally.KindGitRepo, object.GetNamespace(), name)
 		}
 	}
 	return handler.Funcs{

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
@@ -70,9 +70,9 @@ type wakes struct{ woken *[]string }
 
 func (w wakes) GitRepo(string, string) (feed.Repo, bool) { return feed.Repo{}, false }
 
-func (w wakes) Telling(status.ParentKind, string, string) feed.Telling { return feed.Telling{} }
+func (w wakes) Telling(tally.ParentKind, string, string) feed.Telling { return feed.Telling{} }
 
-func (w wakes) Changed(kind status.ParentKind, namespace, name string) {
+func (w wakes) Changed(kind tally.ParentKind, namespace, name string) {
 	*w.woken = append(*w.woken, string(kind)+" "+namespace+"/"+name)
 }
 

@@ -12,32 +12,34 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
-// told is a world whose statuses the builders of package status made, as the hub's controllers let them.
-func told(t *testing.T, deployments []fleet.BundleDeployment, bundles map[string]status.BundleInput) World {
+// told is a world whose statuses the builders of package parent made, as the hub's controllers let them.
+func told(t *testing.T, deployments []fleet.BundleDeployment, bundles map[string]parent.BundleInput) World {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	index := status.NewIndex()
+	index := tally.NewIndex()
 	world := World{Deployments: deployments}
 	for i := range deployments {
 		bd := &deployments[i]
 		bd.Labels[fleet.RepoLabel] = "shop"
-		index.Set(status.Ref{Namespace: bd.Namespace, Name: bd.Name}, status.Trim(bd))
+		index.Set(tally.Ref{Namespace: bd.Namespace, Name: bd.Name}, tally.Trim(bd))
 	}
-	var readiness []status.BundleReadiness
+	var readiness []parent.BundleReadiness
 	for name, input := range bundles {
 		input.Generation, input.Rollup = 1, index.Bundle("ws", name)
-		b := bundle(name, "shop", func(b *fleet.Bundle) { b.Status = status.Bundle(input, now) })
+		b := bundle(name, "shop", func(b *fleet.Bundle) { b.Status = parent.Bundle(input, now) })
 		world.Bundles = append(world.Bundles, b)
-		readiness = append(readiness, status.ReadinessOf(&b))
+		readiness = append(readiness, parent.ReadinessOf(&b))
 	}
 	world.GitRepos = []fleet.GitRepo{repo("shop", func(r *fleet.GitRepo) {
-		r.Status.StatusBase = status.Source(status.SourceInput{Rollup: index.GitRepo("ws", "shop"), Bundles: readiness}, now)
+		r.Status.StatusBase = parent.Source(parent.SourceInput{Rollup: index.GitRepo("ws", "shop"), Bundles: readiness}, now)
 	})}
 	for _, name := range []string{"one", "two", "three"} {
 		world.Clusters = append(world.Clusters, cluster(name, func(c *fleet.Cluster) {
-			status.ApplyCluster(&c.Status, index.Cluster("ws", name), status.Liveness{}, now)
+			parent.ApplyCluster(&c.Status, index.Cluster("ws", name), parent.Liveness{}, now)
 		}))
 	}
 	return world
@@ -45,35 +47,35 @@ func told(t *testing.T, deployments []fleet.BundleDeployment, bundles map[string
 
 // What conditions say first and where a chain leads is the same, from whatever one asks.
 func TestConditionsAndChainsAgree(t *testing.T) {
-	none := status.BundleInput{}
-	held := func(cluster string, state fleet.BundleState) status.BundleInput {
-		in := status.BundleInput{Held: []status.Held{{Name: "ws/" + cluster, State: state, Message: "render bundle web: no"}}}
+	none := parent.BundleInput{}
+	held := func(cluster string, state fleet.BundleState) parent.BundleInput {
+		in := parent.BundleInput{Held: []parent.Held{{Name: "ws/" + cluster, State: state, Message: "render bundle web: no"}}}
 		if state == "" {
-			in.Rollout = &status.Rollout{Missing: 1}
+			in.Rollout = &parent.Rollout{Missing: 1}
 		}
 		return in
 	}
-	broken := status.BundleInput{Err: fault.New(fault.Stalled, "InvalidTarget", "targets: no selector")}
-	waiting := status.BundleInput{Err: fault.New(fault.Waiting, "ValuesMissing", "the Secret is not there")}
+	broken := parent.BundleInput{Err: fault.New(fault.Stalled, "InvalidTarget", "targets: no selector")}
+	waiting := parent.BundleInput{Err: fault.New(fault.Waiting, "ValuesMissing", "the Secret is not there")}
 	for name, test := range map[string]struct {
 		deployments []fleet.BundleDeployment
-		bundles     map[string]status.BundleInput
+		bundles     map[string]parent.BundleInput
 		// first is what everybody names: bundle, cluster and a part of the message; empty when all is ready.
 		bundle, cluster, message string
 	}{
-		"ready":                    {[]fleet.BundleDeployment{deployment("web", "one", nil)}, map[string]status.BundleInput{"web": none}, "", "", ""},
-		"fails on one":             {[]fleet.BundleDeployment{deployment("web", "one", nil), deployment("web", "two", failing)}, map[string]status.BundleInput{"web": none}, "web", "two", "not allowed"},
-		"fails on two":             {[]fleet.BundleDeployment{deployment("web", "one", failing), deployment("web", "two", failing)}, map[string]status.BundleInput{"web": none}, "web", "one", "not allowed"},
-		"one fails, one is slow":   {[]fleet.BundleDeployment{deployment("app", "one", notReady), deployment("web", "two", failing)}, map[string]status.BundleInput{"app": none, "web": none}, "web", "two", "not allowed"},
-		"an object":                {[]fleet.BundleDeployment{deployment("web", "one", notReady)}, map[string]status.BundleInput{"web": none}, "web", "one", "0 of 1 available"},
-		"held back":                {[]fleet.BundleDeployment{deployment("web", "one", nil), deployment("web", "two", nil)}, map[string]status.BundleInput{"web": held("two", fleet.Ready)}, "web", "two", "render bundle web: no"},
-		"held back, new":           {[]fleet.BundleDeployment{deployment("web", "one", nil)}, map[string]status.BundleInput{"web": held("two", "")}, "web", "two", "render bundle web: no"},
-		"held back and slow":       {[]fleet.BundleDeployment{deployment("web", "one", notReady), deployment("web", "two", nil)}, map[string]status.BundleInput{"web": held("two", fleet.Ready)}, "web", "two", "render bundle web: no"},
-		"held back, another fails": {[]fleet.BundleDeployment{deployment("app", "one", failing), deployment("web", "two", nil)}, map[string]status.BundleInput{"app": none, "web": held("two", fleet.Ready)}, "web", "two", "render bundle web: no"},
-		"a bundle is wrong":        {[]fleet.BundleDeployment{deployment("app", "one", failing)}, map[string]status.BundleInput{"app": none, "web": broken}, "web", "", "targets: no selector"},
-		"two bundles are wrong":    {nil, map[string]status.BundleInput{"b": broken, "a": broken}, "a", "", "targets: no selector"},
-		"a bundle waits":           {nil, map[string]status.BundleInput{"web": waiting}, "", "", ""},
-		"a person must confirm":    {[]fleet.BundleDeployment{deployment("web", "one", nil)}, map[string]status.BundleInput{"web": {Problems: []string{"deleting 8 of 9 waits"}}}, "web", "", "deleting 8 of 9 waits"},
+		"ready":                    {[]fleet.BundleDeployment{deployment("web", "one", nil)}, map[string]parent.BundleInput{"web": none}, "", "", ""},
+		"fails on one":             {[]fleet.BundleDeployment{deployment("web", "one", nil), deployment("web", "two", failing)}, map[string]parent.BundleInput{"web": none}, "web", "two", "not allowed"},
+		"fails on two":             {[]fleet.BundleDeployment{deployment("web", "one", failing), deployment("web", "two", failing)}, map[string]parent.BundleInput{"web": none}, "web", "one", "not allowed"},
+		"one fails, one is slow":   {[]fleet.BundleDeployment{deployment("app", "one", notReady), deployment("web", "two", failing)}, map[string]parent.BundleInput{"app": none, "web": none}, "web", "two", "not allowed"},
+		"an object":                {[]fleet.BundleDeployment{deployment("web", "one", notReady)}, map[string]parent.BundleInput{"web": none}, "web", "one", "0 of 1 available"},
+		"held back":                {[]fleet.BundleDeployment{deployment("web", "one", nil), deployment("web", "two", nil)}, map[string]parent.BundleInput{"web": held("two", fleet.Ready)}, "web", "two", "render bundle web: no"},
+		"held back, new":           {[]fleet.BundleDeployment{deployment("web", "one", nil)}, map[string]parent.BundleInput{"web": held("two", "")}, "web", "two", "render bundle web: no"},
+		"held back and slow":       {[]fleet.BundleDeployment{deployment("web", "one", notReady), deployment("web", "two", nil)}, map[string]parent.BundleInput{"web": held("two", fleet.Ready)}, "web", "two", "render bundle web: no"},
+		"held back, another fails": {[]fleet.BundleDeployment{deployment("app", "one", failing), deployment("web", "two", nil)}, map[string]parent.BundleInput{"app": none, "web": held("two", fleet.Ready)}, "web", "two", "render bundle web: no"},
+		"a bundle is wrong":        {[]fleet.BundleDeployment{deployment("app", "one", failing)}, map[string]parent.BundleInput{"app": none, "web": broken}, "web", "", "targets: no selector"},
+		"two bundles are wrong":    {nil, map[string]parent.BundleInput{"b": broken, "a": broken}, "a", "", "targets: no selector"},
+		"a bundle waits":           {nil, map[string]parent.BundleInput{"web": waiting}, "", "", ""},
+		"a person must confirm":    {[]fleet.BundleDeployment{deployment("web", "one", nil)}, map[string]parent.BundleInput{"web": {Problems: []string{"deleting 8 of 9 waits"}}}, "web", "", "deleting 8 of 9 waits"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := told(t, test.deployments, test.bundles)

@@ -9,7 +9,7 @@
 //     says of what it runs;
 //   - only then the objects count.
 //
-// Conditions are written by package status, in the forms that dashboards read, from the same roll-ups, and name
+// Conditions are written by package parent, in the forms that dashboards read, from the same roll-ups, and name
 // first what a chain leads to; a test holds the two together. They do not know which clusters are not heard
 // from: that would write every bundle's status when a cluster goes away.
 //

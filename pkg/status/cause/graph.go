@@ -9,6 +9,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	grouping "github.com/fairlead-dev/fairlead/pkg/cluster"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
 )
 
 // World is what a hub holds, as far as it is asked about.
@@ -115,7 +116,7 @@ func (g *Graph) group(group *fleet.ClusterGroup) {
 func (g *Graph) hold(bundle ref, summary *fleet.BundleSummary) {
 	for i := range summary.NonReadyResources {
 		resource := &summary.NonReadyResources[i]
-		if why, held := status.HeldBack(resource); held {
+		if why, held := parent.HeldBack(resource); held {
 			g.held[heldKey{bundle, resource.Name}] = Item{
 				Kind: Deployment, Name: bundle.name, Cluster: resource.Name, State: resource.State, Message: why,
 			}
@@ -283,7 +284,7 @@ func (g *Graph) groupItem(id ref, group *fleet.ClusterGroup) Item {
 func sourceItem(id ref, base *fleet.StatusBase, unread bool) Item {
 	conditions := base.Conditions
 	item := Item{Kind: id.kind, Namespace: id.namespace, Name: id.name, State: status.WorstOf(&base.Summary)}
-	if item.IsReady() && status.NeedsPerson(status.Find(conditions, fleet.ConditionReady)) {
+	if item.IsReady() && parent.NeedsPerson(status.Find(conditions, fleet.ConditionReady)) {
 		item.State = fleet.ErrApplied
 	}
 	if stalled := status.Find(conditions, fleet.ConditionStalled); stalled != nil && stalled.Status == corev1.ConditionTrue {
@@ -314,8 +315,8 @@ func bundleItem(id ref, bundle *fleet.Bundle) Item {
 	summary := &bundle.Status.Summary
 	item := Item{Kind: Bundle, Namespace: id.namespace, Name: id.name, State: status.WorstOf(summary)}
 	ready := status.Find(bundle.Status.Conditions, fleet.ConditionReady)
-	item.Message = status.OwnMessage(ready, summary, string(Cluster))
-	if item.Message != "" || status.NeedsPerson(ready) {
+	item.Message = parent.OwnMessage(ready, summary, string(Cluster))
+	if item.Message != "" || parent.NeedsPerson(ready) {
 		item.State = Failed
 		return item
 	}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // deployment of a bundle on a cluster, decoded on its own: it shares no text with others.
@@ -58,7 +58,7 @@ func TestNothingIsLost(t *testing.T) {
 				want.Spec.Options.CorrectDrift = &fleet.CorrectDrift{Enabled: cluster%2 == 0}
 			}
 			shared.Compact(got)
-			if status.Trim(got).State != status.Trim(want).State {
+			if tally.Trim(got).State != tally.Trim(want).State {
 				t.Error("the roll-up counts something else")
 			}
 			want.ManagedFields = nil

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // terms say when an object is told of its changes.
@@ -56,8 +56,8 @@ var (
 	}
 )
 
-func termsOf(kind status.ParentKind) *terms {
-	if kind == status.KindCluster {
+func termsOf(kind tally.ParentKind) *terms {
+	if kind == tally.KindCluster {
 		return &ofClusters
 	}
 	return &ofSources
@@ -94,27 +94,27 @@ type calm struct {
 	now func() time.Time
 
 	mutex   sync.Mutex
-	objects map[status.Parent]*object
+	objects map[tally.Parent]*object
 	// waiting are those that were not told of everything.
-	waiting map[status.Parent]*object
+	waiting map[tally.Parent]*object
 	changes int64
 	wave    wave
 	// writing counts the works under way that will bring changes, all and by the parents that are known.
 	writing  int
-	expected map[status.Parent]int
+	expected map[tally.Parent]int
 	// swept is when objects that are calm were last dropped.
 	swept time.Time
 }
 
 func newCalm(now func() time.Time) *calm {
 	return &calm{
-		now: now, objects: map[status.Parent]*object{}, waiting: map[status.Parent]*object{}, expected: map[status.Parent]int{},
+		now: now, objects: map[tally.Parent]*object{}, waiting: map[tally.Parent]*object{}, expected: map[tally.Parent]int{},
 	}
 }
 
 // began notes the beginning of a work that brings changes, and to whom; ended that it is over. In between come says
 // that a parent has got its own.
-func (c *calm) began(parents ...status.Parent) {
+func (c *calm) began(parents ...tally.Parent) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.writing++
@@ -123,7 +123,7 @@ func (c *calm) began(parents ...status.Parent) {
 	}
 }
 
-func (c *calm) come(parent status.Parent) {
+func (c *calm) come(parent tally.Parent) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.expected[parent]--; c.expected[parent] <= 0 {
@@ -140,7 +140,7 @@ func (c *calm) ended() {
 // affected is a parent that has changed. awaits says that agents are to answer for some of its deployments now, and
 // answered that this change is such an answer.
 type affected struct {
-	status.Parent
+	tally.Parent
 	awaits, answered bool
 }
 
@@ -158,7 +158,7 @@ func (c *calm) changed(parents ...affected) {
 }
 
 // touched notes a change of a parent itself: that is no part of a wave.
-func (c *calm) touched(parent status.Parent) {
+func (c *calm) touched(parent tally.Parent) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	now := c.now()
@@ -166,7 +166,7 @@ func (c *calm) touched(parent status.Parent) {
 	c.sweep(now)
 }
 
-func (c *calm) touch(parent status.Parent, now time.Time) *object {
+func (c *calm) touch(parent tally.Parent, now time.Time) *object {
 	o := c.wait(parent, now)
 	c.changes++
 	o.changes, o.last, o.woken = c.changes, now, false
@@ -174,7 +174,7 @@ func (c *calm) touch(parent status.Parent, now time.Time) *object {
 }
 
 // wait lets a parent wait to be told.
-func (c *calm) wait(parent status.Parent, now time.Time) *object {
+func (c *calm) wait(parent tally.Parent, now time.Time) *object {
 	o := c.objects[parent]
 	if o == nil {
 		o = &object{}
@@ -189,7 +189,7 @@ func (c *calm) wait(parent status.Parent, now time.Time) *object {
 
 // due is when a parent that was not told of everything is to be told, as things are now. forced says that
 // its changes go on even then.
-func (c *calm) due(parent status.Parent, o *object, now time.Time) (at time.Time, forced bool) {
+func (c *calm) due(parent tally.Parent, o *object, now time.Time) (at time.Time, forced bool) {
 	t := termsOf(parent.Kind)
 	held, limit := later(o.since, o.told), t.calm.after(o.forced)
 	pause := t.quiet
@@ -215,7 +215,7 @@ func (c *calm) due(parent status.Parent, o *object, now time.Time) (at time.Time
 
 // past is when a parent is told that the wave has gone past: it has got all that is being written, and its agent has
 // answered all of it, or not begun to. For others it is when the wave is over.
-func (c *calm) past(parent status.Parent, o *object, over time.Time) time.Time {
+func (c *calm) past(parent tally.Parent, o *object, over time.Time) time.Time {
 	t := termsOf(parent.Kind)
 	pause := t.done
 	switch {
@@ -243,7 +243,7 @@ func later(a, b time.Time) time.Time {
 
 // ready returns the parents that are to be woken up now, each once for what it was not told of, and how long
 // it takes until others are; zero when there are none.
-func (c *calm) ready() (due []status.Parent, next time.Duration) {
+func (c *calm) ready() (due []tally.Parent, next time.Duration) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	now := c.now()
@@ -267,7 +267,7 @@ func (c *calm) ready() (due []status.Parent, next time.Duration) {
 
 // mark returns the number of the newest change of a parent. Whoever reads its numbers afterwards knows of
 // that change.
-func (c *calm) mark(parent status.Parent) int64 {
+func (c *calm) mark(parent tally.Parent) int64 {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if o := c.objects[parent]; o != nil {
@@ -279,7 +279,7 @@ func (c *calm) mark(parent status.Parent) int64 {
 // tell says that a parent may be told numbers that were read after a mark, and takes note that it is. When it
 // may not, because the wave that seemed to be over goes on, it will be woken up for them. What is urgent may
 // always be told.
-func (c *calm) tell(parent status.Parent, mark int64, urgent bool) bool {
+func (c *calm) tell(parent tally.Parent, mark int64, urgent bool) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	now := c.now()
@@ -301,7 +301,7 @@ func (c *calm) tell(parent status.Parent, mark int64, urgent bool) bool {
 }
 
 // rest takes note that a parent says already what was read after a mark.
-func (c *calm) rest(parent status.Parent, mark int64) {
+func (c *calm) rest(parent tally.Parent, mark int64) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if o := c.objects[parent]; o != nil {
@@ -313,7 +313,7 @@ func (c *calm) rest(parent status.Parent, mark int64) {
 }
 
 // settle ends the wait of a parent, or begins it anew when it has changed since the mark.
-func (c *calm) settle(parent status.Parent, o *object, mark int64) {
+func (c *calm) settle(parent tally.Parent, o *object, mark int64) {
 	if o.changes != mark {
 		o.since = o.last
 		return

@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func bundleNamed(name string) status.Parent {
-	return status.Parent{Kind: status.KindBundle, Ref: status.Ref{Namespace: "ws", Name: name}}
+func bundleNamed(name string) tally.Parent {
+	return tally.Parent{Kind: tally.KindBundle, Ref: tally.Ref{Namespace: "ws", Name: name}}
 }
 
-func clusterNamed(name string) status.Parent {
-	return status.Parent{Kind: status.KindCluster, Ref: status.Ref{Namespace: "ws", Name: name}}
+func clusterNamed(name string) tally.Parent {
+	return tally.Parent{Kind: tally.KindCluster, Ref: tally.Ref{Namespace: "ws", Name: name}}
 }
 
 // played is a calm with controllers that write what they are woken up for.
@@ -24,24 +24,24 @@ type played struct {
 	*calm
 	at time.Time
 	// counts are what there is to say of each parent, and says what its status says.
-	counts, says map[status.Parent]int
+	counts, says map[tally.Parent]int
 	// told is when each parent was told.
-	told map[status.Parent][]time.Duration
+	told map[tally.Parent][]time.Duration
 	// queue are the parents whose controllers were woken up; slots is for how many of them there is time in a
 	// grain, 0 for all.
-	queue []status.Parent
+	queue []tally.Parent
 	slots int
 }
 
 func play() *played {
-	p := &played{at: begin, counts: map[status.Parent]int{}, says: map[status.Parent]int{}, told: map[status.Parent][]time.Duration{}}
+	p := &played{at: begin, counts: map[tally.Parent]int{}, says: map[tally.Parent]int{}, told: map[tally.Parent][]time.Duration{}}
 	p.calm = newCalm(func() time.Time { return p.at })
 	return p
 }
 
 // change is one of a deployment: it adds to the counts of its parents.
 type change struct {
-	parents []status.Parent
+	parents []tally.Parent
 	by      int
 	// awaits says that agents are to answer for some deployments of the parents afterwards.
 	awaits bool
@@ -67,7 +67,7 @@ func (p *played) until(end time.Duration, changes func(at time.Duration) []chang
 			for _, parent := range changed.parents {
 				p.counts[parent] += changed.by
 				told = append(told, affected{parent, changed.awaits, changed.step == answered})
-				if changed.step == written && parent.Kind == status.KindCluster {
+				if changed.step == written && parent.Kind == tally.KindCluster {
 					p.come(parent)
 				}
 			}
@@ -84,7 +84,7 @@ func (p *played) until(end time.Duration, changes func(at time.Duration) []chang
 }
 
 // work is one pass of a controller, and says whether it wrote.
-func (p *played) work(parent status.Parent) bool {
+func (p *played) work(parent tally.Parent) bool {
 	switch mark := p.mark(parent); {
 	case p.says[parent] == p.counts[parent]:
 		p.rest(parent, mark)
@@ -97,7 +97,7 @@ func (p *played) work(parent status.Parent) bool {
 }
 
 // tellings counts how often parents of a kind were told.
-func (p *played) tellings(kind status.ParentKind) int {
+func (p *played) tellings(kind tally.ParentKind) int {
 	all := 0
 	for parent, told := range p.told {
 		if parent.Kind == kind {
@@ -114,7 +114,7 @@ func TestASingleChange(t *testing.T) {
 	bundle, cluster := bundleNamed("b"), clusterNamed("c")
 	p.until(5*time.Second, func(at time.Duration) []change {
 		if at == 0 {
-			return []change{{[]status.Parent{bundle, cluster}, 1, false, touched}}
+			return []change{{[]tally.Parent{bundle, cluster}, 1, false, touched}}
 		}
 		return nil
 	})
@@ -137,7 +137,7 @@ type waved struct {
 
 // begin announces the writes.
 func (w waved) begin(p *played) {
-	var expected []status.Parent
+	var expected []tally.Parent
 	for c := range w.clusters {
 		for range w.bundles {
 			expected = append(expected, clusterNamed(strconv.Itoa(c)))
@@ -154,10 +154,10 @@ func (w waved) changes() func(time.Duration) []change {
 		when = when.Truncate(grain)
 		at[when] = append(at[when], one)
 	}
-	owed := map[status.Parent]int{}
+	owed := map[tally.Parent]int{}
 	for b := range w.bundles {
 		for c := range w.clusters {
-			parents := []status.Parent{bundleNamed(strconv.Itoa(b)), clusterNamed(strconv.Itoa(c))}
+			parents := []tally.Parent{bundleNamed(strconv.Itoa(b)), clusterNamed(strconv.Itoa(c))}
 			when := time.Duration(0)
 			if w.writes > 0 {
 				when = w.writes*time.Duration(c)/time.Duration(w.clusters) - time.Duration(random.Int64N(int64(time.Second)))
@@ -181,7 +181,7 @@ func (w waved) changes() func(time.Duration) []change {
 				} else {
 					owed[parent]++
 				}
-				single = append(single, change{[]status.Parent{parent}, one.by, owed[parent] > 0, one.step})
+				single = append(single, change{[]tally.Parent{parent}, one.by, owed[parent] > 0, one.step})
 			}
 		}
 		return single
@@ -219,7 +219,7 @@ func TestAWave(t *testing.T) {
 					t.Errorf("%s %s says %d two seconds after the end, want %d", parent.Kind, parent, p.says[parent], count)
 				}
 			}
-			if bundles, clusters := p.tellings(status.KindBundle), p.tellings(status.KindCluster); bundles > test.ofBundles || clusters > test.ofClusters {
+			if bundles, clusters := p.tellings(tally.KindBundle), p.tellings(tally.KindCluster); bundles > test.ofBundles || clusters > test.ofClusters {
 				t.Errorf("bundles are told %d times, clusters %d; want %d and %d at most", bundles, clusters, test.ofBundles, test.ofClusters)
 			}
 		})
@@ -248,7 +248,7 @@ func TestAWaveThatHasGonePast(t *testing.T) {
 				changes := elsewhere(at)
 				if at == time.Second {
 					for _, one := range test.changes {
-						one.parents = []status.Parent{cluster}
+						one.parents = []tally.Parent{cluster}
 						changes = append(changes, one)
 					}
 				}
@@ -267,23 +267,23 @@ func TestAWaveWithWritesUnderWay(t *testing.T) {
 	wave := waved{20, 200, time.Second, 0}
 	wave.begin(p)
 	p.until(2*time.Second, wave.changes())
-	if got := p.tellings(status.KindCluster); got > 0 {
+	if got := p.tellings(tally.KindCluster); got > 0 {
 		t.Errorf("%d clusters are told while deployments are written", got)
 	}
-	one := change{[]status.Parent{bundleNamed("0"), clusterNamed("0")}, 1, true, touched}
+	one := change{[]tally.Parent{bundleNamed("0"), clusterNamed("0")}, 1, true, touched}
 	p.until(2*time.Second+grain, func(time.Duration) []change { return []change{one} }) // and the API server wakes up
-	if got := p.tellings(status.KindCluster); got > 0 {
+	if got := p.tellings(tally.KindCluster); got > 0 {
 		t.Errorf("%d clusters are told when the wave goes on", got)
 	}
 	p.ended()
 	p.until(6*time.Second, nothing)
-	if got := p.tellings(status.KindCluster); got != 200 {
+	if got := p.tellings(tally.KindCluster); got != 200 {
 		t.Errorf("%d clusters are told when they are written", got)
 	}
 	p.began() // and never ends
 	more := wave.changes()
 	p.until(12*time.Second, func(at time.Duration) []change { return more(at - 6*time.Second) })
-	if got := p.tellings(status.KindCluster); got != 400 {
+	if got := p.tellings(tally.KindCluster); got != 400 {
 		t.Errorf("clusters are told %d times with a write that does not end", got)
 	}
 }
@@ -303,7 +303,7 @@ func TestAWaveThatPauses(t *testing.T) {
 		}
 		return wave(at - pause)
 	})
-	if got, most := p.tellings(status.KindCluster), 200+int(pause/grain); got < 200 || got > most {
+	if got, most := p.tellings(tally.KindCluster), 200+int(pause/grain); got < 200 || got > most {
 		t.Errorf("clusters are told %d times, want 200, and %d at most", got, most)
 	}
 	for parent, count := range p.counts {
@@ -317,7 +317,7 @@ func TestAWaveThatPauses(t *testing.T) {
 func TestAWaveThatDoesNotEnd(t *testing.T) {
 	p := play()
 	bundle, cluster := bundleNamed("b"), clusterNamed("c")
-	p.until(30*time.Minute, func(time.Duration) []change { return []change{{[]status.Parent{bundle, cluster}, 1, false, touched}} })
+	p.until(30*time.Minute, func(time.Duration) []change { return []change{{[]tally.Parent{bundle, cluster}, 1, false, touched}} })
 	for parent, told := range p.told {
 		last := time.Duration(0)
 		for _, at := range append(told, 30*time.Minute) {
@@ -341,17 +341,17 @@ func TestEverythingIsToldInTheEnd(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		p := play()
-		parents := []status.Parent{bundleNamed("a"), bundleNamed("b"), clusterNamed("c"), clusterNamed("d")}
-		wanted, says := map[status.Parent]int{}, map[status.Parent]int{}
+		parents := []tally.Parent{bundleNamed("a"), bundleNamed("b"), clusterNamed("c"), clusterNamed("d")}
+		wanted, says := map[tally.Parent]int{}, map[tally.Parent]int{}
 		length := time.Duration(random.Int64N(int64(20 * time.Second)))
 		last, density := begin, 1+random.IntN(200)
-		change := func(parent status.Parent) {
+		change := func(parent tally.Parent) {
 			wanted[parent]++
 			p.changed(affected{parent, random.IntN(2) == 0, random.IntN(2) == 0})
 			last = p.at
 		}
 		// work is one pass of a controller: mark, read, and maybe another change before the write.
-		work := func(parent status.Parent) {
+		work := func(parent tally.Parent) {
 			mark := p.mark(parent)
 			read := wanted[parent]
 			if random.IntN(10) == 0 && p.at.Sub(begin) < length {
@@ -408,7 +408,7 @@ func TestCalmForgets(t *testing.T) {
 	p := play()
 	for i := range 10_000 {
 		p.until(p.at.Sub(begin)+grain, func(time.Duration) []change {
-			return []change{{[]status.Parent{bundleNamed(time.Duration(i).String())}, 1, false, touched}}
+			return []change{{[]tally.Parent{bundleNamed(time.Duration(i).String())}, 1, false, touched}}
 		})
 	}
 	if len(p.objects) > 7_000 || len(p.waiting) > 400 {

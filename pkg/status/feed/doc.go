@@ -6,8 +6,8 @@
 // none are written any more, and whose agent has nothing left to answer. Within two seconds of the last change all are
 // told, whatever came before.
 //
-// It counts and paces; what a status says is decided in pkg/status and written by the controller that
-// owns the object. Until the informer has delivered everything, no number is given out.
+// It counts (with pkg/status/tally) and paces; what a status says is decided in pkg/status/parent and written by the
+// controller that owns the object. Until the informer has delivered everything, no number is given out.
 //
 // Start reading with Feed, then calm for the pace.
 package feed

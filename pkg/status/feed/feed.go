@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	"github.com/fairlead-dev/fairlead/pkg/telemetry"
 )
 
@@ -28,13 +28,13 @@ type Feed struct {
 	stirred chan struct{}
 
 	mutex  sync.Mutex
-	index  *status.Index
+	index  *tally.Index
 	synced bool
 	// generations of the deployments that are counted.
-	generations map[status.Ref]int64
+	generations map[tally.Ref]int64
 	// early are the parents of what came before everything was delivered, and those that were asked for.
-	early  map[status.Parent]bool
-	queues map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]
+	early  map[tally.Parent]bool
+	queues map[tally.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 // New returns a feed whose metrics go to a registry, nil for none.
@@ -49,15 +49,15 @@ func New(informers cache.Informers, registry prometheus.Registerer, now func() t
 		tellings:    tellings,
 		calm:        newCalm(now),
 		stirred:     make(chan struct{}, 1),
-		index:       status.NewIndex(),
-		generations: map[status.Ref]int64{},
-		early:       map[status.Parent]bool{},
-		queues:      map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
+		index:       tally.NewIndex(),
+		generations: map[tally.Ref]int64{},
+		early:       map[tally.Parent]bool{},
+		queues:      map[tally.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 	}, nil
 }
 
 // Source delivers the objects of a kind whose numbers changed; one controller may use it.
-func (f *Feed) Source(kind status.ParentKind) source.Source {
+func (f *Feed) Source(kind tally.ParentKind) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		f.mutex.Lock()
 		defer f.mutex.Unlock()
@@ -106,8 +106,8 @@ func (f *Feed) changed(object any) {
 	if !ok {
 		return
 	}
-	key, record := keyOf(deployment), status.Trim(deployment)
-	f.count(func(index *status.Index) (parents []status.Parent, answered bool) {
+	key, record := keyOf(deployment), tally.Trim(deployment)
+	f.count(func(index *tally.Index) (parents []tally.Parent, answered bool) {
 		before, known := f.generations[key]
 		f.generations[key] = deployment.Generation
 		return index.Set(key, record), known && before == deployment.Generation
@@ -119,27 +119,27 @@ func (f *Feed) deleted(object any) {
 	if !ok {
 		return
 	}
-	f.count(func(index *status.Index) (parents []status.Parent, answered bool) {
+	f.count(func(index *tally.Index) (parents []tally.Parent, answered bool) {
 		delete(f.generations, key)
 		return index.Delete(key), false
 	})
 }
 
 // deletedKey names a deleted deployment; of one whose deletion was missed the name may be all that is known.
-func deletedKey(object any) (status.Ref, bool) {
+func deletedKey(object any) (tally.Ref, bool) {
 	switch gone := object.(type) {
 	case *fleet.BundleDeployment:
 		return keyOf(gone), true
 	case toolscache.DeletedFinalStateUnknown:
 		namespace, name, err := toolscache.SplitMetaNamespaceKey(gone.Key)
-		return status.Ref{Namespace: namespace, Name: name}, err == nil
+		return tally.Ref{Namespace: namespace, Name: name}, err == nil
 	}
-	return status.Ref{}, false
+	return tally.Ref{}, false
 }
 
 // count changes the index and lets the affected controllers know, later if not everything is counted yet. A change
 // returns whom it affects, and whether it is an agent's answer.
-func (f *Feed) count(change func(*status.Index) (parents []status.Parent, answered bool)) {
+func (f *Feed) count(change func(*tally.Index) (parents []tally.Parent, answered bool)) {
 	f.mutex.Lock()
 	var announced []affected
 	parents, answered := change(f.index)
@@ -154,8 +154,8 @@ func (f *Feed) count(change func(*status.Index) (parents []status.Parent, answer
 	f.announce(announced)
 }
 
-func keyOf(deployment *fleet.BundleDeployment) status.Ref {
-	return status.Ref{Namespace: deployment.Namespace, Name: deployment.Name}
+func keyOf(deployment *fleet.BundleDeployment) tally.Ref {
+	return tally.Ref{Namespace: deployment.Namespace, Name: deployment.Name}
 }
 
 // announce lets parents be woken up in their time.
@@ -202,7 +202,7 @@ func (f *Feed) wake(ctx context.Context) {
 	}
 }
 
-func (f *Feed) enqueue(parent status.Parent) {
+func (f *Feed) enqueue(parent tally.Parent) {
 	f.mutex.Lock()
 	queue := f.queues[parent.Kind]
 	f.mutex.Unlock()
@@ -213,8 +213,8 @@ func (f *Feed) enqueue(parent status.Parent) {
 
 // Changed lets a parent be woken up in its time for a change that is not one of its deployments, so that
 // both together wake it up once.
-func (f *Feed) Changed(kind status.ParentKind, namespace, name string) {
-	f.calm.touched(status.Parent{Kind: kind, Ref: status.Ref{Namespace: namespace, Name: name}})
+func (f *Feed) Changed(kind tally.ParentKind, namespace, name string) {
+	f.calm.touched(tally.Parent{Kind: kind, Ref: tally.Ref{Namespace: namespace, Name: name}})
 	f.stir()
 }
 
@@ -222,13 +222,13 @@ func (f *Feed) Changed(kind status.ParentKind, namespace, name string) {
 // The zero value allows everything.
 type Telling struct {
 	feed   *Feed
-	parent status.Parent
+	parent tally.Parent
 	mark   int64
 }
 
 // Telling returns the question for a parent.
-func (f *Feed) Telling(kind status.ParentKind, namespace, name string) Telling {
-	parent := status.Parent{Kind: kind, Ref: status.Ref{Namespace: namespace, Name: name}}
+func (f *Feed) Telling(kind tally.ParentKind, namespace, name string) Telling {
+	parent := tally.Parent{Kind: kind, Ref: tally.Ref{Namespace: namespace, Name: name}}
 	return Telling{feed: f, parent: parent, mark: f.calm.mark(parent)}
 }
 
@@ -261,7 +261,7 @@ func (t Telling) Nothing() {
 
 // counted says that everything is counted. Who asks earlier is woken up then: what is left may be nothing, of which
 // no deployment tells.
-func (f *Feed) counted(parent status.Parent) bool {
+func (f *Feed) counted(parent tally.Parent) bool {
 	if !f.synced {
 		f.early[parent] = true
 	}
@@ -269,12 +269,12 @@ func (f *Feed) counted(parent status.Parent) bool {
 }
 
 // Bundle returns the roll-up of a Bundle's deployments; ok is false until everything is counted.
-func (f *Feed) Bundle(namespace, name string) (rollup status.Rollup, ok bool) {
+func (f *Feed) Bundle(namespace, name string) (rollup tally.Rollup, ok bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	parent := status.Parent{Kind: status.KindBundle, Ref: status.Ref{Namespace: namespace, Name: name}}
+	parent := tally.Parent{Kind: tally.KindBundle, Ref: tally.Ref{Namespace: namespace, Name: name}}
 	if !f.counted(parent) {
-		return status.Rollup{}, false
+		return tally.Rollup{}, false
 	}
 	return f.index.Of(parent), true
 }
@@ -293,19 +293,19 @@ func (f *Feed) Covers(deployments []*fleet.BundleDeployment) bool {
 }
 
 // Cluster returns the roll-up of a Cluster's deployments; ok is false until everything is counted.
-func (f *Feed) Cluster(namespace, name string) (rollup status.Rollup, ok bool) {
+func (f *Feed) Cluster(namespace, name string) (rollup tally.Rollup, ok bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	parent := status.Parent{Kind: status.KindCluster, Ref: status.Ref{Namespace: namespace, Name: name}}
+	parent := tally.Parent{Kind: tally.KindCluster, Ref: tally.Ref{Namespace: namespace, Name: name}}
 	if !f.counted(parent) {
-		return status.Rollup{}, false
+		return tally.Rollup{}, false
 	}
 	return f.index.Of(parent), true
 }
 
 // Repo is the roll-up of a GitRepo's deployments with its lists of objects and clusters.
 type Repo struct {
-	Rollup     status.Rollup
+	Rollup     tally.Rollup
 	Resources  []fleet.Resource
 	PerCluster map[string]*fleet.ResourceCounts
 }
@@ -314,7 +314,7 @@ type Repo struct {
 func (f *Feed) GitRepo(namespace, name string) (repo Repo, ok bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	parent := status.Parent{Kind: status.KindGitRepo, Ref: status.Ref{Namespace: namespace, Name: name}}
+	parent := tally.Parent{Kind: tally.KindGitRepo, Ref: tally.Ref{Namespace: namespace, Name: name}}
 	if !f.counted(parent) {
 		return Repo{}, false
 	}

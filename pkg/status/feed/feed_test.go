@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 func newFeed() *Feed {
@@ -44,8 +44,8 @@ func deployment(cluster, bundle int, generation int64, ready bool) *fleet.Bundle
 }
 
 // changedIn returns, by kind, how many parents wait to be told, and lets them rest.
-func changedIn(f *Feed) map[status.ParentKind]int {
-	counts := map[status.ParentKind]int{}
+func changedIn(f *Feed) map[tally.ParentKind]int {
+	counts := map[tally.ParentKind]int{}
 	for parent := range f.calm.waiting {
 		counts[parent.Kind]++
 		f.calm.rest(parent, f.calm.mark(parent))
@@ -72,7 +72,7 @@ func TestNothingBeforeEverythingIsCounted(t *testing.T) {
 	if repo, ok := f.GitRepo("ws", "r1"); !ok || repo.Rollup.Clusters != 3 {
 		t.Errorf("repo: %+v, %v", repo.Rollup, ok)
 	}
-	if got := changedIn(f); got[status.KindBundle] != 1 || got[status.KindGitRepo] != 1 || got[status.KindCluster] != 3 {
+	if got := changedIn(f); got[tally.KindBundle] != 1 || got[tally.KindGitRepo] != 1 || got[tally.KindCluster] != 3 {
 		t.Errorf("told of what came early: %v", got)
 	}
 	if unknown, ok := f.Bundle("ws", "nobody"); !ok || unknown.Summary.DesiredReady != 0 {
@@ -85,7 +85,7 @@ func TestFeedEqualsRecomputation(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 60 {
 		f := newFeed()
-		left := map[status.Ref]*fleet.BundleDeployment{}
+		left := map[tally.Ref]*fleet.BundleDeployment{}
 		opening := random.IntN(80)
 		for step := range 80 {
 			if step == opening {
@@ -156,7 +156,7 @@ func TestNobodyIsToldOfWhatDoesNotCount(t *testing.T) {
 	f := newFeed()
 	f.open()
 	f.changed(deployment(1, 1, 1, true))
-	if got := changedIn(f); got[status.KindBundle] != 1 || got[status.KindCluster] != 1 {
+	if got := changedIn(f); got[tally.KindBundle] != 1 || got[tally.KindCluster] != 1 {
 		t.Fatalf("told of a new deployment: %v", got)
 	}
 	again := deployment(1, 1, 2, true)
@@ -177,8 +177,8 @@ func TestControllersAreWokenUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		queues := map[status.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]{}
-		for _, kind := range []status.ParentKind{status.KindBundle, status.KindGitRepo, status.KindCluster} {
+		queues := map[tally.ParentKind]workqueue.TypedRateLimitingInterface[reconcile.Request]{}
+		for _, kind := range []tally.ParentKind{tally.KindBundle, tally.KindGitRepo, tally.KindCluster} {
 			queues[kind] = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer queues[kind].ShutDown()
 			if err := f.Source(kind).Start(t.Context(), queues[kind]); err != nil {
@@ -190,18 +190,18 @@ func TestControllersAreWokenUp(t *testing.T) {
 		loop.Go(func() { f.wake(ctx) })
 		f.open()
 		f.changed(deployment(1, 1, 1, true))
-		f.Changed(status.KindGitRepo, "ws", "other")
+		f.Changed(tally.KindGitRepo, "ws", "other")
 		for _, step := range []struct {
 			after                  time.Duration
 			bundle, repos, cluster int
 		}{{300 * time.Millisecond, 1, 2, 0}, {2 * time.Second, 1, 2, 1}} {
 			time.Sleep(step.after)
 			synctest.Wait()
-			if b, r, c := queues[status.KindBundle].Len(), queues[status.KindGitRepo].Len(), queues[status.KindCluster].Len(); b != step.bundle || r != step.repos || c != step.cluster {
+			if b, r, c := queues[tally.KindBundle].Len(), queues[tally.KindGitRepo].Len(), queues[tally.KindCluster].Len(); b != step.bundle || r != step.repos || c != step.cluster {
 				t.Errorf("%s later: %d bundles, %d repos, %d clusters are woken up", step.after, b, r, c)
 			}
 		}
-		telling := f.Telling(status.KindBundle, "ws", "b1")
+		telling := f.Telling(tally.KindBundle, "ws", "b1")
 		if !telling.May() || telling.May() {
 			t.Error("a bundle is told twice in a second, or never")
 		}

@@ -9,7 +9,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // hub is a played hub: deployments, the statuses that are stored, and the process that writes them, which may
@@ -19,12 +19,12 @@ type hub struct {
 	at     time.Time
 	feed   *Feed
 	// stored are the deployments, and statuses what the parents' statuses say of them.
-	stored   map[status.Ref]*fleet.BundleDeployment
-	statuses map[status.Parent]fleet.BundleSummary
+	stored   map[tally.Ref]*fleet.BundleDeployment
+	statuses map[tally.Parent]fleet.BundleSummary
 	// events were not delivered yet, in the order in which they are.
 	events []event
 	// queue are the parents whose controllers were woken up.
-	queue []status.Parent
+	queue []tally.Parent
 	// changed is when a deployment last changed.
 	changed time.Time
 }
@@ -32,21 +32,21 @@ type hub struct {
 // event is a version of a deployment that the process hears of at a time; gone for none.
 type event struct {
 	at     time.Time
-	key    status.Ref
+	key    tally.Ref
 	object *fleet.BundleDeployment
 }
 
 const playedClusters, playedBundles = 4, 3
 
 func newHub(random *rand.Rand) *hub {
-	h := &hub{random: random, at: begin, stored: map[status.Ref]*fleet.BundleDeployment{}, statuses: map[status.Parent]fleet.BundleSummary{}}
+	h := &hub{random: random, at: begin, stored: map[tally.Ref]*fleet.BundleDeployment{}, statuses: map[tally.Parent]fleet.BundleSummary{}}
 	h.start()
 	return h
 }
 
 // parents are all there are, whether they have deployments or not.
-func parents() []status.Parent {
-	var all []status.Parent
+func parents() []tally.Parent {
+	var all []tally.Parent
 	for i := range playedClusters {
 		all = append(all, clusterNamed("c"+string(rune('0'+i))))
 	}
@@ -129,14 +129,14 @@ func (h *hub) work() {
 	h.queue = h.queue[1:]
 	telling := h.feed.Telling(parent.Kind, parent.Namespace, parent.Name)
 	rollup, counted := h.feed.Bundle(parent.Namespace, parent.Name)
-	if parent.Kind == status.KindCluster {
+	if parent.Kind == tally.KindCluster {
 		rollup, counted = h.feed.Cluster(parent.Namespace, parent.Name)
 	}
 	if h.random.IntN(4) == 0 {
 		h.hear() // something else meanwhile
 	}
 	switch {
-	case !counted && parent.Kind == status.KindCluster: // it keeps what it says until it is told that all are counted
+	case !counted && parent.Kind == tally.KindCluster: // it keeps what it says until it is told that all are counted
 	case !counted:
 		h.queue = append(h.queue, parent) // it is tried again later
 	case reflect.DeepEqual(rollup.Summary, h.statuses[parent]):
@@ -170,9 +170,9 @@ func TestStatusesAreExactInTheEnd(t *testing.T) {
 			}
 			h.at = h.at.Add(grain)
 		}
-		wanted := status.NewIndex()
+		wanted := tally.NewIndex()
 		for key, object := range h.stored {
-			wanted.Set(key, status.Trim(object))
+			wanted.Set(key, tally.Trim(object))
 		}
 		for _, parent := range parents() {
 			if want := wanted.Of(parent).Summary; !reflect.DeepEqual(want, h.statuses[parent]) {

@@ -3,7 +3,7 @@ package feed
 import (
 	"sync"
 
-	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // Writing is a work under way that writes deployments. No wave is over meanwhile, and Clusters are not told before
@@ -12,17 +12,17 @@ type Writing struct {
 	feed *Feed
 
 	mutex sync.Mutex
-	left  map[status.Ref]bool
+	left  map[tally.Ref]bool
 }
 
 // Writing says that deployments of some Clusters are about to be written, until End is called.
-func (f *Feed) Writing(clusters ...status.Ref) *Writing {
-	w := &Writing{feed: f, left: make(map[status.Ref]bool, len(clusters))}
-	parents := make([]status.Parent, 0, len(clusters))
+func (f *Feed) Writing(clusters ...tally.Ref) *Writing {
+	w := &Writing{feed: f, left: make(map[tally.Ref]bool, len(clusters))}
+	parents := make([]tally.Parent, 0, len(clusters))
 	for _, cluster := range clusters {
 		if !w.left[cluster] {
 			w.left[cluster] = true
-			parents = append(parents, status.Parent{Kind: status.KindCluster, Ref: cluster})
+			parents = append(parents, tally.Parent{Kind: tally.KindCluster, Ref: cluster})
 		}
 	}
 	f.calm.began(parents...)
@@ -30,12 +30,12 @@ func (f *Feed) Writing(clusters ...status.Ref) *Writing {
 }
 
 // Wrote says that a Cluster's deployment was written.
-func (w *Writing) Wrote(cluster status.Ref) {
+func (w *Writing) Wrote(cluster tally.Ref) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if w.left[cluster] {
 		delete(w.left, cluster)
-		w.feed.calm.come(status.Parent{Kind: status.KindCluster, Ref: cluster})
+		w.feed.calm.come(tally.Parent{Kind: tally.KindCluster, Ref: cluster})
 	}
 }
 
@@ -44,7 +44,7 @@ func (w *Writing) End() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	for cluster := range w.left {
-		w.feed.calm.come(status.Parent{Kind: status.KindCluster, Ref: cluster})
+		w.feed.calm.come(tally.Parent{Kind: tally.KindCluster, Ref: cluster})
 	}
 	w.left = nil
 	w.feed.calm.ended()

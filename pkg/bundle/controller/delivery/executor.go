@@ -18,8 +18,8 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/merge"
 	"github.com/fairlead-dev/fairlead/pkg/merge/carrier"
-	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
@@ -38,7 +38,7 @@ type Options struct {
 	// Ledger is told of every write.
 	Ledger *ledger.Ledger
 	// Writing says that deployments of Clusters are about to be written.
-	Writing func(clusters ...status.Ref) *feed.Writing
+	Writing func(clusters ...tally.Ref) *feed.Writing
 	// Count is called with the verb of each write of a deployment: create, patch or delete.
 	Count func(verb string)
 }
@@ -89,8 +89,8 @@ func (e *Executor) Execute(ctx context.Context, bundle *fleet.Bundle, snapshot t
 }
 
 // clustersOf names the Clusters of deployments.
-func clustersOf(lists ...[]target.Deployment) []status.Ref {
-	var clusters []status.Ref
+func clustersOf(lists ...[]target.Deployment) []tally.Ref {
+	var clusters []tally.Ref
 	for _, list := range lists {
 		for i := range list {
 			clusters = append(clusters, clusterOf(&list[i]))
@@ -99,9 +99,9 @@ func clustersOf(lists ...[]target.Deployment) []status.Ref {
 	return clusters
 }
 
-func clusterOf(deployment *target.Deployment) status.Ref {
+func clusterOf(deployment *target.Deployment) tally.Ref {
 	labels := deployment.Object.Labels
-	return status.Ref{Namespace: labels[fleet.ClusterNamespaceLabel], Name: labels[fleet.ClusterLabel]}
+	return tally.Ref{Namespace: labels[fleet.ClusterNamespaceLabel], Name: labels[fleet.ClusterLabel]}
 }
 
 // pass is one execution of a plan for a bundle.

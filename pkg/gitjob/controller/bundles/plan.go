@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/depends"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/parent"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
@@ -258,7 +259,7 @@ func Unsettled(own map[string]*fleet.Bundle, applied map[string]string) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(own)) {
-		ready := status.ReadinessOf(own[name]).Ready
+		ready := parent.ReadinessOf(own[name]).Ready
 		switch {
 		case ready == nil || own[name].Status.ObservedGeneration != own[name].Generation:
 			return notReady(name, "is being deployed")

@@ -1,4 +1,4 @@
-package status
+package tally
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // Bounds of what is believed of a report. An agent may be hostile and an API server takes objects of more
@@ -29,10 +30,10 @@ func Bound(bd *fleet.BundleDeployment) {
 	s := &bd.Status
 	s.ResourceCounts = boundCounts(s.ResourceCounts)
 	for _, text := range []*string{&s.AppliedDeploymentID, &s.Release} {
-		*text = Cut(*text, maxID)
+		*text = status.Cut(*text, maxID)
 	}
 	for _, text := range []*string{&s.Display.Deployed, &s.Display.Monitored, &s.Display.State} {
-		*text = Cut(*text, MaxMessage)
+		*text = status.Cut(*text, status.MaxMessage)
 	}
 	if fits := fitting(s.Resources); fits < len(s.Resources) {
 		s.Resources, s.IncompleteState = slices.Clone(s.Resources[:fits]), true
@@ -44,9 +45,9 @@ func Bound(bd *fleet.BundleDeployment) {
 	s.Conditions = first(s.Conditions, maxConditions)
 	for i := range s.Conditions {
 		c := &s.Conditions[i]
-		c.Message = Cut(c.Message, MaxMessage)
+		c.Message = status.Cut(c.Message, status.MaxMessage)
 		for _, text := range []*string{&c.Type, &c.Reason, &c.LastUpdateTime, &c.LastTransitionTime} {
-			*text = Cut(*text, maxName)
+			*text = status.Cut(*text, maxName)
 		}
 	}
 	s.IncompleteState = s.IncompleteState || len(s.ModifiedStatus) > maxListed || len(s.NonReadyStatus) > maxListed
@@ -54,17 +55,17 @@ func Bound(bd *fleet.BundleDeployment) {
 	for i := range s.ModifiedStatus {
 		m := &s.ModifiedStatus[i]
 		boundObject(&m.Kind, &m.APIVersion, &m.Namespace, &m.Name)
-		m.Patch = Cut(m.Patch, MaxMessage)
+		m.Patch = status.Cut(m.Patch, status.MaxMessage)
 	}
 	s.ComparePatches = nil // the roll-up tells nothing of them
 	s.NonReadyStatus = first(s.NonReadyStatus, maxListed)
 	for i := range s.NonReadyStatus {
 		n := &s.NonReadyStatus[i]
 		boundObject(&n.Kind, &n.APIVersion, &n.Namespace, &n.Name)
-		n.UID, n.Summary.State = Cut(n.UID, maxName), Cut(n.Summary.State, maxName)
+		n.UID, n.Summary.State = status.Cut(n.UID, maxName), status.Cut(n.Summary.State, maxName)
 		n.Summary.Message = first(n.Summary.Message, maxListed)
 		for j := range n.Summary.Message {
-			n.Summary.Message[j] = Cut(n.Summary.Message[j], maxRecordText)
+			n.Summary.Message[j] = status.Cut(n.Summary.Message[j], MaxRecordText)
 		}
 	}
 }
@@ -97,7 +98,7 @@ func boundObject(kind, apiVersion, namespace, name *string) {
 // boundWord bounds what names something, and takes out what no name holds: the marks between the fields of
 // a record, and what would make one name look like another.
 func boundWord(text string, limit int) string {
-	text = text[:min(len(text), costliest*limit)] // what is far too long is not even looked at
+	text = text[:min(len(text), status.Costliest*limit)] // what is far too long is not even looked at
 	if strings.IndexFunc(text, unprintable) >= 0 {
 		text = strings.Map(func(r rune) rune {
 			if unprintable(r) {
@@ -106,7 +107,7 @@ func boundWord(text string, limit int) string {
 			return r
 		}, text)
 	}
-	return Cut(text, limit)
+	return status.Cut(text, limit)
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }

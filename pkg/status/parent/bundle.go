@@ -1,16 +1,23 @@
-package status
+package parent
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxPartitions bounds status.partitions of a Bundle; with more the last stands for the rest.
-const maxPartitions = 100
+// maxPartitions bounds status.partitions of a Bundle; with more the last stands for the rest. maxPartitionName bounds
+// their names, as those of objects.
+const (
+	maxPartitions    = 100
+	maxPartitionName = 253
+)
 
 // Words for parents in messages.
 const (
@@ -37,7 +44,7 @@ type BundleInput struct {
 	Previous fleet.BundleStatus
 	// Generation of the spec the other input belongs to.
 	Generation int64
-	Rollup     Rollup
+	Rollup     tally.Rollup
 	// Rollout is nil when the bundle could not be planned; then the previous numbers stay.
 	Rollout *Rollout
 	// Err is about the whole bundle and takes the place of the roll-up's message.
@@ -66,7 +73,7 @@ func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
 	}
 	rollup := in.Rollup
 	if in.Rollout != nil {
-		rollup.addPending(in.Rollout.Missing)
+		addPending(&rollup, in.Rollout.Missing)
 		out.NewlyCreated = in.Rollout.NewlyCreated
 		out.Unavailable, out.MaxUnavailable = in.Rollout.Unavailable, in.Rollout.MaxUnavailable
 		out.UnavailablePartitions = in.Rollout.UnavailablePartitions
@@ -87,12 +94,12 @@ func Bundle(in BundleInput, now time.Time) fleet.BundleStatus {
 		out.Rollout.Phase, out.Rollout.NextCheck = fleet.RolloutHalted, nil
 	}
 	out.Summary = rollup.Summary
-	out.Display = fleet.BundleDisplay{ReadyClusters: ReadyOf(&out.Summary), State: displayState(&out.Summary)}
-	reason, message := readiness(in.Err, in.Problems, Message(&out.Summary, wordCluster))
+	out.Display = fleet.BundleDisplay{ReadyClusters: status.ReadyOf(&out.Summary), State: displayState(&out.Summary)}
+	reason, message := readiness(in.Err, in.Problems, status.Message(&out.Summary, wordCluster))
 	if in.Err == nil && slices.ContainsFunc(in.Held, func(held Held) bool { return !held.Waits }) {
 		reason = fleet.ReasonError
 	}
-	SetReady(&out.Conditions, reason, message, now)
+	status.SetReady(&out.Conditions, reason, message, now)
 	if in.Rollout != nil {
 		setMerged(&out.Conditions, in.Merged, now)
 	}
@@ -108,15 +115,15 @@ func shownPartitions(all []fleet.PartitionStatus) []fleet.PartitionStatus {
 	}
 	shown := slices.Clone(all[:most])
 	for i := range shown {
-		shown[i].Name = Cut(shown[i].Name, maxName)
+		shown[i].Name = status.Cut(shown[i].Name, maxPartitionName)
 	}
 	if left := all[most:]; len(left) > 0 {
-		rest, sum := fleet.PartitionStatus{Name: itoa(len(left)) + " more"}, Rollup{}
+		rest, sum := fleet.PartitionStatus{Name: strconv.Itoa(len(left)) + " more"}, tally.Rollup{}
 		for i := range left {
 			rest.Count += left[i].Count
 			rest.MaxUnavailable += left[i].MaxUnavailable
 			rest.Unavailable += left[i].Unavailable
-			sum.Add(Rollup{Summary: left[i].Summary})
+			sum.Add(tally.Rollup{Summary: left[i].Summary})
 		}
 		rest.Summary = sum.Summary
 		shown = append(shown, rest)
@@ -144,6 +151,14 @@ func readiness(err error, problems []string, rolledUp string) (reason, message s
 	return reason, message
 }
 
+// displayState is the state as display.state has it: left out when ready.
+func displayState(summary *fleet.BundleSummary) string {
+	if state := status.WorstOf(summary); state != fleet.Ready {
+		return string(state)
+	}
+	return ""
+}
+
 // shownProblems bounds the problems named in a message.
 const shownProblems = 3
 
@@ -151,16 +166,16 @@ func joinProblems(problems []string, rest string) string {
 	message := ""
 	for i, problem := range problems {
 		if i == shownProblems {
-			message += "; and " + itoa(len(problems)-i) + " more"
+			message += "; and " + strconv.Itoa(len(problems)-i) + " more"
 			break
 		}
 		if message != "" {
 			message += "; "
 		}
-		message += Cut(problem, maxRecordText)
+		message += status.Cut(problem, tally.MaxRecordText)
 	}
-	if message == "" {
-		return rest
+	if message == "" || rest == "" {
+		return message + rest
 	}
-	return message + suffix("; ", rest)
+	return message + "; " + rest
 }

@@ -1,10 +1,12 @@
-package status
+package parent
 
 import (
 	"fmt"
 	"testing"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -31,7 +33,7 @@ func TestHeld(t *testing.T) {
 			got := Bundle(BundleInput{
 				Generation: 1, Rollup: indexOf(test.states...).Bundle("ws", "b"), Held: test.held, Rollout: &Rollout{Missing: test.missing},
 			}, noon)
-			ready := Find(got.Conditions, fleet.ConditionReady)
+			ready := status.Find(got.Conditions, fleet.ConditionReady)
 			if ready.Message != test.want {
 				t.Errorf("Ready says %q, want %q", ready.Message, test.want)
 			}
@@ -57,7 +59,7 @@ func TestHeldIsBounded(t *testing.T) {
 	}
 	got := Bundle(BundleInput{Generation: 1, Rollup: indexOf(fleet.ErrApplied).Bundle("ws", "b"), Held: held, Rollout: &Rollout{Missing: 500}}, noon)
 	list := got.Summary.NonReadyResources
-	if len(list) != maxNonReady || list[0].State != fleet.ErrApplied || list[1].Name != "ws/h000" {
+	if len(list) != tally.MaxNonReady || list[0].State != fleet.ErrApplied || list[1].Name != "ws/h000" {
 		t.Errorf("%d names: %+v", len(list), list)
 	}
 }
@@ -71,7 +73,7 @@ func TestHeldReachesTheSource(t *testing.T) {
 	in := sourceOf(fleet.Ready)
 	in.Bundles = []BundleReadiness{ReadinessOf(bundle)}
 	got := gitRepo(in)
-	ready := Find(got.Conditions, fleet.ConditionReady)
+	ready := status.Find(got.Conditions, fleet.ConditionReady)
 	want := "Bundle b: OutOfSync(1) [Cluster ws/c0: held back: render bundle b: no]"
 	if ready.Status != corev1.ConditionFalse || ready.Message != want || !got.Display.Error {
 		t.Errorf("Ready is %+v, display %+v; want %q", ready, got.Display, want)
@@ -83,13 +85,13 @@ func TestHeldReachesTheSource(t *testing.T) {
 
 // A cluster's numbers count what it is kept from, also where it has no deployment of it.
 func TestHoldOnCluster(t *testing.T) {
-	rollup := Rollup{Summary: fleet.BundleSummary{DesiredReady: 3, Ready: 2, NotReady: 1,
+	rollup := tally.Rollup{Summary: fleet.BundleSummary{DesiredReady: 3, Ready: 2, NotReady: 1,
 		NonReadyResources: []fleet.NonReadyResource{{Name: "web", State: fleet.NotReady, Message: "0 of 1"}}}}
-	rollup.Hold(nil)
+	Hold(&rollup, nil)
 	if rollup.Summary.Ready != 2 || rollup.Summary.DesiredReady != 3 {
 		t.Errorf("nothing is held and it counts %+v", rollup.Summary)
 	}
-	rollup.Hold([]Held{{"app", fleet.Ready, "render bundle app: no", false}, {"new", "", "render bundle new: no", false}})
+	Hold(&rollup, []Held{{"app", fleet.Ready, "render bundle app: no", false}, {"new", "", "render bundle new: no", false}})
 	summary := rollup.Summary
 	if summary.DesiredReady != 4 || summary.Ready != 1 || summary.OutOfSync != 1 || summary.Pending != 1 || summary.NotReady != 1 {
 		t.Errorf("counts %+v", summary)

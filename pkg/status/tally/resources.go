@@ -1,4 +1,4 @@
-package status
+package tally
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"unique"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // Bounds of what a GitRepo's or HelmOp's status lists. A status stays well below 256 KiB with any number
@@ -180,7 +181,7 @@ func fit(objects map[objectKey]*spread) []fleet.Resource {
 	})
 	budget, kept := maxResourceBytes, 0
 	for _, key := range keys {
-		budget -= resourceOverhead + 2*(cost(key.namespace)+cost(key.name)) + 2*cost(key.apiVersion) + 2*cost(key.kind)
+		budget -= resourceOverhead + 2*(status.Cost(key.namespace)+status.Cost(key.name)) + 2*status.Cost(key.apiVersion) + 2*status.Cost(key.kind)
 		if budget < 0 {
 			break
 		}
@@ -222,7 +223,7 @@ func (s *spread) grant(state objectState, budget int, allowed *[objectStates]boo
 func (s *spread) resource(key objectKey, allowed *[objectStates]bool) fleet.Resource {
 	resource := fleet.Resource{
 		APIVersion: key.apiVersion, Kind: key.kind, Namespace: key.namespace, Name: key.name,
-		Type: resourceType(key.kind, key.apiVersion, true), ID: key.name,
+		Type: status.ResourceType(key.kind, key.apiVersion, true), ID: key.name,
 		State: objectStateNames[s.worst], IncompleteState: len(s.clusters[objectUnknown]) > 0,
 	}
 	if key.namespace != "" {
@@ -283,7 +284,7 @@ func fitClusters(keys []Parent) int {
 
 func compareKeys(a, b objectKey) int {
 	return cmp.Or(
-		cmp.Compare(resourceType(a.kind, a.apiVersion, true), resourceType(b.kind, b.apiVersion, true)),
+		cmp.Compare(status.ResourceType(a.kind, a.apiVersion, true), status.ResourceType(b.kind, b.apiVersion, true)),
 		cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.apiVersion, b.apiVersion),
 	)
 }

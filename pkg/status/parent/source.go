@@ -1,4 +1,4 @@
-package status
+package parent
 
 import (
 	"cmp"
@@ -7,13 +7,15 @@ import (
 	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	corev1 "k8s.io/api/core/v1"
 )
 
 // SourceInput is what the common part of a GitRepo's or HelmOp's status is made from.
 type SourceInput struct {
 	Previous fleet.StatusBase
-	Rollup   Rollup
+	Rollup   tally.Rollup
 	// Resources and PerCluster of the same roll-up.
 	Resources  []fleet.Resource
 	PerCluster map[string]*fleet.ResourceCounts
@@ -33,7 +35,7 @@ type BundleReadiness struct {
 
 // ReadinessOf returns what a Bundle says of itself.
 func ReadinessOf(bundle *fleet.Bundle) BundleReadiness {
-	return BundleReadiness{Name: bundle.Name, Ready: Find(bundle.Status.Conditions, fleet.ConditionReady)}
+	return BundleReadiness{Name: bundle.Name, Ready: status.Find(bundle.Status.Conditions, fleet.ConditionReady)}
 }
 
 // Source returns the common part of a GitRepo's or HelmOp's status. Conditions but Ready are kept from the
@@ -45,32 +47,32 @@ func Source(in SourceInput, now time.Time) fleet.StatusBase {
 	out.ResourceCounts = in.Rollup.Counts
 	out.Resources, out.PerClusterResourceCounts = in.Resources, in.PerCluster
 
-	reason, message := readiness(in.Err, nil, Message(&out.Summary, wordBundle))
+	reason, message := readiness(in.Err, nil, status.Message(&out.Summary, wordBundle))
 	failed := failedBundle(in.Bundles)
 	if in.Err == nil && failed != nil {
 		reason, message = fleet.ReasonError, "Bundle "+failed.Name+": "+failed.Ready.Message
 	}
-	SetReady(&out.Conditions, reason, message, now)
+	status.SetReady(&out.Conditions, reason, message, now)
 
 	out.Display = fleet.StatusDisplay{
-		ReadyBundleDeployments: ReadyOf(&out.Summary),
+		ReadyBundleDeployments: status.ReadyOf(&out.Summary),
 		State:                  displayState(&out.Summary),
 	}
 	switch {
 	case reason == fleet.ReasonError || out.Summary.ErrApplied > 0:
-		out.Display.Error, out.Display.Message = true, Cut(message, maxRecordText)
+		out.Display.Error, out.Display.Message = true, status.Cut(message, tally.MaxRecordText)
 		if out.Display.State == "" {
 			out.Display.State = string(fleet.ErrApplied)
 		}
 	case in.Err != nil || in.Busy != "":
 		out.Display.Transitioning = true
-		out.Display.Message = Cut(cmp.Or(in.Busy, message), maxRecordText)
+		out.Display.Message = status.Cut(cmp.Or(in.Busy, message), tally.MaxRecordText)
 		if out.Display.State == "" {
 			out.Display.State = string(fleet.WaitApplied)
 		}
 	case message != "":
 		out.Display.Transitioning = out.Summary.WaitApplied+out.Summary.Pending > 0
-		out.Display.Message = Cut(message, maxRecordText)
+		out.Display.Message = status.Cut(message, tally.MaxRecordText)
 	}
 	return out
 }
@@ -99,5 +101,5 @@ func OwnMessage(ready *fleet.Condition, summary *fleet.BundleSummary, word strin
 	if ready == nil || ready.Status != corev1.ConditionFalse {
 		return ""
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(ready.Message, Message(summary, word)), "; ")
+	return strings.TrimSuffix(strings.TrimSuffix(ready.Message, status.Message(summary, word)), "; ")
 }

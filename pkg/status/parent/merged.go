@@ -1,4 +1,4 @@
-package status
+package parent
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // Merged says how far a bundle's deployments are merged with those of others.
@@ -49,7 +50,7 @@ func setMerged(conditions *[]fleet.Condition, merged *Merged, now time.Time) {
 		condition.Status, condition.Reason = corev1.ConditionUnknown, "Moving"
 		condition.Message = "deployments are being moved to merged objects, or wait for their agents"
 	}
-	Set(conditions, condition, now)
+	status.Set(conditions, condition, now)
 }
 
 // some names a few of many.

@@ -1,4 +1,4 @@
-package status
+package parent
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // Held is a cluster, or a bundle on a cluster, that is kept from what is wanted there, because it cannot be made or does not render.
@@ -29,13 +31,19 @@ func HeldBack(resource *fleet.NonReadyResource) (why string, is bool) {
 }
 
 // Hold counts what a cluster is kept from in its roll-up. What has no deployment is not counted in it yet.
-func (r *Rollup) Hold(held []Held) {
+func Hold(rollup *tally.Rollup, held []Held) {
 	for _, one := range held {
 		if one.State == "" {
-			r.addPending(1)
+			addPending(rollup, 1)
 		}
 	}
-	hold(&r.Summary, held)
+	hold(&rollup.Summary, held)
+}
+
+// addPending counts clusters that have no deployment yet.
+func addPending(rollup *tally.Rollup, n int) {
+	rollup.Summary.Pending += n
+	rollup.Summary.DesiredReady += n
 }
 
 // hold counts clusters that are held back in a bundle's summary: those without deployment are pending (and
@@ -57,11 +65,11 @@ func hold(summary *fleet.BundleSummary, held []Held) {
 			state = worse(one.State, fleet.OutOfSync)
 		}
 		// Counts may be newer than what was planned on; then another pass is on its way.
-		if one.State != "" && CountOf(summary, one.State) > 0 {
-			Count(summary, one.State, -1)
-			Count(summary, state, 1)
+		if one.State != "" && status.CountOf(summary, one.State) > 0 {
+			status.Count(summary, one.State, -1)
+			status.Count(summary, state, 1)
 		}
-		entry := fleet.NonReadyResource{Name: one.Name, State: state, Message: Cut(heldBack+one.Message, maxRecordText)}
+		entry := fleet.NonReadyResource{Name: one.Name, State: state, Message: status.Cut(heldBack+one.Message, tally.MaxRecordText)}
 		isHeld[one.Name] = true
 		if present := listed[one.Name]; present != nil {
 			*present = entry
@@ -74,7 +82,7 @@ func hold(summary *fleet.BundleSummary, held []Held) {
 		// Who is held back comes before those that are only on their way.
 		return cmp.Or(cmp.Compare(b.State.Rank(), a.State.Rank()), compareHeld(isHeld[a.Name], isHeld[b.Name]), cmp.Compare(a.Name, b.Name))
 	})
-	summary.NonReadyResources = list[:min(len(list), maxNonReady)]
+	summary.NonReadyResources = list[:min(len(list), tally.MaxNonReady)]
 }
 
 func compareHeld(a, b bool) int {

@@ -1,16 +1,18 @@
-package status
+package tally
 
 import (
 	"strings"
 	"unique"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
 // Bounds of what is kept of a deployment that is not ready.
 const (
+	// MaxRecordText bounds a message, in bytes of JSON.
+	MaxRecordText  = 512
 	maxDetails     = 5
-	maxRecordText  = 512
 	maxDetailText  = 160
 	maxDetailsText = 1024
 )
@@ -58,26 +60,26 @@ func Trim(bd *fleet.BundleDeployment) Record {
 		Cluster: Ref{intern(labels[fleet.ClusterNamespaceLabel]), intern(labels[fleet.ClusterLabel])},
 		Repo:    intern(labels[fleet.RepoLabel]),
 		HelmOp:  intern(labels[fleet.HelmOpLabel]),
-		State:   Of(bd),
+		State:   status.Of(bd),
 		Counts:  boundCounts(bd.Status.ResourceCounts),
 	}
 	listed := bd.Status.Resources[:fitting(bd.Status.Resources)]
 	record.resources = unique.Make(encode(listed))
 	record.incomplete = bd.Status.IncompleteState || len(listed) < len(bd.Status.Resources)
 	if record.State != fleet.Ready {
-		record.Message = intern(Cut(MessageOf(bd), maxRecordText))
+		record.Message = intern(status.Cut(status.MessageOf(bd), MaxRecordText))
 		record.trimDetails(&bd.Status)
 	}
 	return record
 }
 
-func (r *Record) trimDetails(status *fleet.BundleDeploymentStatus) {
-	if len(status.ModifiedStatus)+len(status.NonReadyStatus) == 0 {
+func (r *Record) trimDetails(reported *fleet.BundleDeploymentStatus) {
+	if len(reported.ModifiedStatus)+len(reported.NonReadyStatus) == 0 {
 		return
 	}
 	r.details = &details{}
 	budget := maxDetailsText
-	for _, object := range status.ModifiedStatus {
+	for _, object := range reported.ModifiedStatus {
 		if len(r.details.modified) == maxDetails || budget <= 0 {
 			r.incomplete = true
 			break
@@ -87,26 +89,26 @@ func (r *Record) trimDetails(status *fleet.BundleDeploymentStatus) {
 			Kind: intern(object.Kind), APIVersion: intern(object.APIVersion),
 			Namespace: intern(object.Namespace), Name: intern(object.Name),
 			Create: object.Create, Exist: object.Exist, Delete: object.Delete,
-			Patch: intern(Cut(object.Patch, maxDetailText)),
+			Patch: intern(status.Cut(object.Patch, maxDetailText)),
 		}
 		budget -= len(kept.Patch) + len(kept.Name)
 		r.details.modified = append(r.details.modified, kept)
 	}
-	for _, object := range status.NonReadyStatus {
+	for _, object := range reported.NonReadyStatus {
 		if len(r.details.nonReady) == maxDetails || budget <= 0 {
 			r.incomplete = true
 			break
 		}
 		boundObject(&object.Kind, &object.APIVersion, &object.Namespace, &object.Name)
 		kept := fleet.NonReadyStatus{
-			UID: strings.Clone(Cut(object.UID, maxName)), Kind: intern(object.Kind), APIVersion: intern(object.APIVersion),
+			UID: strings.Clone(status.Cut(object.UID, maxName)), Kind: intern(object.Kind), APIVersion: intern(object.APIVersion),
 			Namespace: intern(object.Namespace), Name: intern(object.Name),
 			Summary: fleet.ObjectSummary{
-				State: intern(Cut(object.Summary.State, maxDetailText)), Error: object.Summary.Error, Transitioning: object.Summary.Transitioning,
+				State: intern(status.Cut(object.Summary.State, maxDetailText)), Error: object.Summary.Error, Transitioning: object.Summary.Transitioning,
 			},
 		}
 		messages := object.Summary.Message[:min(len(object.Summary.Message), maxListed)]
-		if text := Cut(strings.Join(messages, ", "), maxDetailText); text != "" {
+		if text := status.Cut(strings.Join(messages, ", "), maxDetailText); text != "" {
 			kept.Summary.Message = []string{intern(text)}
 			budget -= len(text)
 		}
@@ -171,13 +173,13 @@ func (d *details) size() int {
 	size := 0
 	for i := range d.modified {
 		m := &d.modified[i]
-		size += detailOverhead + cost(m.Kind) + cost(m.APIVersion) + cost(m.Namespace) + cost(m.Name) + cost(m.Patch)
+		size += detailOverhead + status.Cost(m.Kind) + status.Cost(m.APIVersion) + status.Cost(m.Namespace) + status.Cost(m.Name) + status.Cost(m.Patch)
 	}
 	for i := range d.nonReady {
 		n := &d.nonReady[i]
-		size += detailOverhead + cost(n.UID) + cost(n.Kind) + cost(n.APIVersion) + cost(n.Namespace) + cost(n.Name) + cost(n.Summary.State)
+		size += detailOverhead + status.Cost(n.UID) + status.Cost(n.Kind) + status.Cost(n.APIVersion) + status.Cost(n.Namespace) + status.Cost(n.Name) + status.Cost(n.Summary.State)
 		for _, text := range n.Summary.Message {
-			size += cost(text)
+			size += status.Cost(text)
 		}
 	}
 	return size

@@ -1,21 +1,18 @@
-package status
+package tally
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 )
-
-var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // deployment makes a deployment in a state, with objects.
 func deployment(bundle, cluster string, state fleet.BundleState) *fleet.BundleDeployment {
@@ -58,29 +55,6 @@ var allStates = []fleet.BundleState{fleet.Ready, fleet.NotReady, fleet.OutOfSync
 
 func keyOf(bd *fleet.BundleDeployment) Ref { return Ref{bd.Namespace, bd.Name} }
 
-func TestOf(t *testing.T) {
-	for _, state := range allStates {
-		if got := Of(deployment("b", "c", state)); got != state {
-			t.Errorf("got %s, want %s", got, state)
-		}
-	}
-	staged := deployment("b", "c", fleet.Ready)
-	staged.Spec.DeploymentID, staged.Status.AppliedDeploymentID, staged.Status.Ready = "", "", false
-	if got := Of(staged); got != fleet.OutOfSync {
-		t.Errorf("staged only: %s", got)
-	}
-	both := deployment("b", "c", fleet.Modified)
-	both.Status.Ready = false
-	if got := Of(both); got != fleet.NotReady {
-		t.Errorf("modified and not ready: %s", got)
-	}
-	waiting := deployment("b", "c", fleet.ErrApplied)
-	waiting.Status.Conditions[0].Status = corev1.ConditionUnknown
-	if got := Of(waiting); got != fleet.WaitApplied {
-		t.Errorf("waiting for something: %s", got)
-	}
-}
-
 // plain counts from scratch, the slow and obvious way.
 func plain(records map[Ref]*fleet.BundleDeployment, parent Parent) Rollup {
 	x := NewIndex()
@@ -98,7 +72,7 @@ func plain(records map[Ref]*fleet.BundleDeployment, parent Parent) Rollup {
 		if !belongs {
 			continue
 		}
-		Count(&want.Summary, record.State, 1)
+		status.Count(&want.Summary, record.State, 1)
 		want.Summary.DesiredReady++
 		addCounts(&want.Counts, &bd.Status.ResourceCounts, 1)
 		tally(clusters, record.Cluster.String(), record.State)
@@ -294,47 +268,6 @@ func failing(bundle, cluster string, objects int) *fleet.BundleDeployment {
 		}
 	}
 	return bd
-}
-
-// No status outgrows 256 KiB with 3,000 clusters that all fail with long messages.
-func TestStatusesStaySmall(t *testing.T) {
-	x := NewIndex()
-	var members []GroupMember
-	for c := range 3000 {
-		for b := range 2 {
-			bd := failing(fmt.Sprintf("bundle-%d", b), fmt.Sprintf("cluster-with-a-name-%04d", c), 40)
-			x.Set(keyOf(bd), Trim(bd))
-		}
-	}
-	for c := range 3000 {
-		name := fmt.Sprintf("cluster-with-a-name-%04d", c)
-		members = append(members, GroupMember{Name: name, Rollup: x.Cluster("ws", name)})
-	}
-	repo := Parent{KindGitRepo, Ref{"ws", "repo"}}
-	source := Source(SourceInput{Rollup: x.Of(repo), Resources: x.Resources(repo), PerCluster: x.PerCluster(repo)}, noon)
-	var cluster fleet.ClusterStatus
-	ApplyCluster(&cluster, members[0].Rollup, Liveness{}, noon)
-	partitions := make([]fleet.PartitionStatus, 3000)
-	for i := range partitions {
-		partitions[i] = fleet.PartitionStatus{Name: fmt.Sprintf("Partition %d - %d", i, i+1), Count: 1}
-	}
-	bundle := Bundle(BundleInput{Rollup: x.Bundle("ws", "bundle-0"), Rollout: &Rollout{Partitions: partitions}, Problems: []string{strings.Repeat("x", 5000), strings.Repeat("y", 5000)}}, noon)
-	for name, status := range map[string]any{
-		"GitRepo": source, "Bundle": bundle, "Cluster": cluster, "ClusterGroup": ClusterGroup(fleet.ClusterGroupStatus{}, members, noon),
-	} {
-		data, err := json.Marshal(status)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%s: %d KiB", name, len(data)>>10)
-		// The keys of perClusterResourceCounts appear once more in managedFields.
-		if limit := 170 << 10; len(data) > limit {
-			t.Errorf("%s: %d bytes, want at most %d", name, len(data), limit)
-		}
-	}
-	if len(source.Resources) == 0 || len(source.PerClusterResourceCounts) != maxPerCluster || source.DesiredReadyClusters != 3000 {
-		t.Errorf("%d resources, %d clusters of %d", len(source.Resources), len(source.PerClusterResourceCounts), source.DesiredReadyClusters)
-	}
 }
 
 // A pair takes little memory, whether it is fine or not.

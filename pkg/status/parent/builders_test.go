@@ -1,4 +1,4 @@
-package status
+package parent
 
 import (
 	"encoding/json"
@@ -10,11 +10,58 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	"github.com/google/go-cmp/cmp"
 	"github.com/rancher/wrangler/v3/pkg/summary"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// deployment makes a deployment in a state, with objects.
+func deployment(bundle, cluster string, state fleet.BundleState) *fleet.BundleDeployment {
+	bd := &fleet.BundleDeployment{}
+	bd.Namespace, bd.Name = "cluster-"+cluster, bundle
+	bd.Labels = map[string]string{
+		fleet.BundleNamespaceLabel: "ws", fleet.BundleLabel: bundle, fleet.RepoLabel: "repo",
+		fleet.ClusterNamespaceLabel: "ws", fleet.ClusterLabel: cluster,
+	}
+	bd.Spec.DeploymentID, bd.Spec.StagedDeploymentID = "s-1:a", "s-1:a"
+	bd.Status = fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{
+		AppliedDeploymentID: "s-1:a", Ready: true, NonModified: true,
+		Resources: []fleet.BundleDeploymentResource{
+			{APIVersion: "v1", Kind: "ConfigMap", Namespace: "app", Name: bundle + "-config"},
+			{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "app", Name: bundle},
+			{APIVersion: "v1", Kind: "Namespace", Name: "app"},
+		},
+		ResourceCounts: fleet.ResourceCounts{DesiredReady: 3, Ready: 3},
+	}}
+	switch state {
+	case fleet.ErrApplied:
+		bd.Status.AppliedDeploymentID = "s-0:a"
+		bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "chart of " + bundle + " does not render"}}
+	case fleet.WaitApplied:
+		bd.Status.AppliedDeploymentID = "s-0:a"
+	case fleet.NotReady:
+		bd.Status.Ready = false
+		bd.Status.ResourceCounts = fleet.ResourceCounts{DesiredReady: 3, Ready: 2, NotReady: 1}
+		bd.Status.NonReadyStatus = []fleet.NonReadyStatus{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "app", Name: bundle, Summary: fleet.ObjectSummary{State: "in-progress", Transitioning: true, Message: []string{"0 of 1 ready"}}}}
+	case fleet.OutOfSync:
+		bd.Spec.StagedDeploymentID = "s-2:a"
+	case fleet.Modified:
+		bd.Status.NonModified = false
+		bd.Status.ModifiedStatus = []fleet.ModifiedStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "app", Name: bundle + "-config", Patch: `{"data":{"a":"b"}}`}}
+	}
+	return bd
+}
+
+var allStates = []fleet.BundleState{fleet.Ready, fleet.NotReady, fleet.OutOfSync, fleet.Modified, fleet.WaitApplied, fleet.ErrApplied}
+
+func keyOf(bd *fleet.BundleDeployment) tally.Ref {
+	return tally.Ref{Namespace: bd.Namespace, Name: bd.Name}
+}
 
 // steve is what Rancher's API makes of a status.
 type steve struct {
@@ -43,18 +90,18 @@ func summarize(t *testing.T, kind string, status any) steve {
 }
 
 // indexOf counts deployments of bundle b on clusters c0, c1 … in the given states.
-func indexOf(states ...fleet.BundleState) *Index {
-	x := NewIndex()
+func indexOf(states ...fleet.BundleState) *tally.Index {
+	x := tally.NewIndex()
 	for i, state := range states {
 		bd := deployment("b", fmt.Sprintf("c%d", i), state)
-		x.Set(keyOf(bd), Trim(bd))
+		x.Set(keyOf(bd), tally.Trim(bd))
 	}
 	return x
 }
 
 func sourceOf(states ...fleet.BundleState) SourceInput {
 	x := indexOf(states...)
-	repo := Parent{KindGitRepo, Ref{"ws", "repo"}}
+	repo := tally.Parent{Kind: tally.KindGitRepo, Ref: tally.Ref{Namespace: "ws", Name: "repo"}}
 	return SourceInput{Rollup: x.Of(repo), Resources: x.Resources(repo), PerCluster: x.PerCluster(repo)}
 }
 
@@ -83,7 +130,7 @@ func TestDashboardReadsOurStatuses(t *testing.T) {
 	agent := func(deployed corev1.ConditionStatus, state fleet.BundleState) fleet.BundleDeploymentStatus {
 		bd := deployment("b", "c0", state)
 		bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: deployed, Message: "about the deployment"}}
-		bd.Status.Display = Display(bd)
+		bd.Status.Display = status.Display(bd)
 		return bd.Status
 	}
 	for name, test := range map[string]struct {
@@ -157,75 +204,6 @@ func TestShapesOfStatuses(t *testing.T) {
 	}
 }
 
-func TestMessage(t *testing.T) {
-	s := fleet.BundleSummary{Ready: 5, NotReady: 2, ErrApplied: 1, Modified: 3, Pending: 4, DesiredReady: 15, NonReadyResources: []fleet.NonReadyResource{
-		{Name: "ws/c1", State: fleet.ErrApplied, Message: "no chart"},
-		{Name: "ws/c2", State: fleet.Modified, ModifiedStatus: []fleet.ModifiedStatus{
-			{Kind: "Service", APIVersion: "v1", Namespace: "n", Name: "a", Create: true},
-			{Kind: "Service", APIVersion: "v1", Namespace: "n", Name: "b", Create: true, Exist: true},
-			{Kind: "Deployment", APIVersion: "apps/v1", Namespace: "n", Name: "c", Delete: true},
-			{Kind: "Namespace", APIVersion: "v1", Name: "d", Patch: "{}"},
-			{Kind: "Namespace", APIVersion: "v1", Name: "e"},
-		}},
-		{Name: "ws/c3", State: fleet.NotReady, NonReadyStatus: []fleet.NonReadyStatus{
-			{Kind: "Pod", APIVersion: "v1", Namespace: "n", Name: "p", Summary: fleet.ObjectSummary{State: "failed", Error: true, Transitioning: true, Message: []string{"x", "y"}}},
-			{Kind: "Pod", APIVersion: "v1", Namespace: "n", Name: "q", Summary: fleet.ObjectSummary{State: "unavailable"}},
-		}},
-	}}
-	want := "ErrApplied(1) [Cluster ws/c1: no chart]; Modified(3) [Cluster ws/c2]; NotReady(2) [Cluster ws/c3]; Pending(4); " +
-		"deployment.apps n/c extra; namespace d modified {}; pod n/p [progressing,error] x, y; pod n/q unavailable; service n/a missing; service n/b is not owned by us"
-	if got := Message(&s, "Cluster"); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if got := Message(&fleet.BundleSummary{Ready: 3, DesiredReady: 3}, "Cluster"); got != "" {
-		t.Errorf("all ready: %q", got)
-	}
-}
-
-func TestConditionTimes(t *testing.T) {
-	var list []fleet.Condition
-	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
-	stamp := func(minutes int) string { return at(minutes).Format(time.RFC3339) }
-	for i, step := range []struct {
-		set                        fleet.Condition
-		wantChange                 bool
-		wantTransition, wantUpdate int
-	}{
-		{fleet.Condition{Type: "Ready", Status: "False", Message: "a"}, true, 0, 0},
-		{fleet.Condition{Type: "Ready", Status: "False", Message: "a"}, false, 0, 0},
-		{fleet.Condition{Type: "Ready", Status: "False", Message: "b"}, true, 0, 2},
-		{fleet.Condition{Type: "Ready", Status: "True", Reason: "Error"}, true, 3, 3},
-		{fleet.Condition{Type: "Ready", Status: "True"}, false, 3, 3},
-		{fleet.Condition{Type: "Ready", Status: "Unknown", Message: "c"}, true, 5, 5},
-	} {
-		if changed := Set(&list, step.set, at(i)); changed != step.wantChange {
-			t.Errorf("step %d: changed %v", i, changed)
-		}
-		got := Find(list, "Ready")
-		if got.LastTransitionTime != stamp(step.wantTransition) || got.LastUpdateTime != stamp(step.wantUpdate) {
-			t.Errorf("step %d: %+v", i, got)
-		}
-	}
-	if got := list[0]; len(list) != 1 || got.Status != corev1.ConditionFalse {
-		t.Errorf("Ready may not be Unknown: %+v", list)
-	}
-	if !Remove(&list, "Ready") || len(list) != 0 || Remove(&list, "Ready") {
-		t.Error("removing")
-	}
-}
-
-func TestMessagesAreCutBetweenCharacters(t *testing.T) {
-	for limit := 3; limit < 12; limit++ {
-		got := Cut("äöüßäöüß", limit)
-		if len(got) > limit || strings.ContainsRune(got, '\uFFFD') {
-			t.Errorf("limit %d: %q", limit, got)
-		}
-	}
-	if got := Cut("short", 5); got != "short" {
-		t.Errorf("%q", got)
-	}
-}
-
 // The same input at another time gives the same status: nothing is written.
 func TestStatusesAreStable(t *testing.T) {
 	later := noon.Add(time.Hour)
@@ -251,7 +229,7 @@ func TestBundleKeepsWhatItDoesNotCount(t *testing.T) {
 	if got.MaxUnavailable != 3 || got.OCIReference != "oci://x" || len(got.PartitionStatus) != 1 || got.ObservedGeneration != 4 {
 		t.Errorf("%+v", got)
 	}
-	if ready := Find(got.Conditions, "Ready"); ready.Reason != "" || ready.Message != "later" {
+	if ready := status.Find(got.Conditions, "Ready"); ready.Reason != "" || ready.Message != "later" {
 		t.Errorf("an error that goes away is no failure: %+v", ready)
 	}
 	got = Bundle(BundleInput{Rollup: indexOf(fleet.Ready).Bundle("ws", "b"), Rollout: &Rollout{Missing: 2}}, noon)
@@ -279,31 +257,6 @@ func TestClusterGroup(t *testing.T) {
 	}
 	if got.ResourceCounts.DesiredReady != 45 || got.ResourceCounts.NotReady != 12 {
 		t.Errorf("%+v", got.ResourceCounts)
-	}
-}
-
-func TestDisplay(t *testing.T) {
-	bd := deployment("b", "c", fleet.ErrApplied)
-	bd.Status.Conditions[0].Reason = fleet.ReasonError
-	bd.Status.Conditions = append(bd.Status.Conditions, fleet.Condition{Type: fleet.ConditionMonitored, Status: corev1.ConditionTrue})
-	want := fleet.BundleDeploymentDisplay{Deployed: "Error: chart of b does not render", Monitored: "True", State: "ErrApplied"}
-	if diff := cmp.Diff(want, Display(bd)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// A failure of an earlier version is none of the present one.
-func TestStateRightAfterAChange(t *testing.T) {
-	for acked, want := range map[string]fleet.BundleState{"": fleet.ErrApplied, "new": fleet.ErrApplied, "old": fleet.WaitApplied} {
-		bd := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentPartSpec: fleet.DeploymentPartSpec{DeploymentID: "new", StagedDeploymentID: "new"}}}
-		bd.Status.AckedDeploymentID = acked
-		bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no way"}}
-		if got := Of(bd); got != want {
-			t.Errorf("acknowledged %q: %s, want %s", acked, got, want)
-		}
-		if got := MessageOf(bd); (got == "no way") != (want == fleet.ErrApplied) {
-			t.Errorf("acknowledged %q: message %q", acked, got)
-		}
 	}
 }
 

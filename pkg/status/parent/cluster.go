@@ -1,12 +1,15 @@
-package status
+package parent
 
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // StateWaitCheckIn is the display state of a cluster whose agent was never heard from, and
@@ -29,27 +32,27 @@ type Liveness struct {
 
 // ApplyCluster writes a roll-up into a Cluster's status: summary, counts, display and the Ready condition.
 // Everything else in the status is left alone.
-func ApplyCluster(status *fleet.ClusterStatus, rollup Rollup, live Liveness, now time.Time) {
-	status.Summary = rollup.Summary
-	status.ResourceCounts = rollup.Counts
-	status.ReadyGitRepos, status.DesiredReadyGitRepos = rollup.ReadyGitRepos, rollup.GitRepos
-	status.ReadyHelmOps, status.DesiredReadyHelmOps = rollup.ReadyHelmOps, rollup.HelmOps
-	status.Display = fleet.ClusterDisplay{ReadyBundles: ReadyOf(&rollup.Summary), State: displayState(&rollup.Summary)}
-	message := Message(&rollup.Summary, wordBundle)
+func ApplyCluster(to *fleet.ClusterStatus, rollup tally.Rollup, live Liveness, now time.Time) {
+	to.Summary = rollup.Summary
+	to.ResourceCounts = rollup.Counts
+	to.ReadyGitRepos, to.DesiredReadyGitRepos = rollup.ReadyGitRepos, rollup.GitRepos
+	to.ReadyHelmOps, to.DesiredReadyHelmOps = rollup.ReadyHelmOps, rollup.HelmOps
+	to.Display = fleet.ClusterDisplay{ReadyBundles: status.ReadyOf(&rollup.Summary), State: displayState(&rollup.Summary)}
+	message := status.Message(&rollup.Summary, wordBundle)
 	if live.State != "" {
-		status.Display.State = live.State
-		status.Display.Message = live.Message
-		status.Display.Error = live.State == StateDisconnected
+		to.Display.State = live.State
+		to.Display.Message = live.Message
+		to.Display.Error = live.State == StateDisconnected
 		// What the deployments last reported is old news and may be wrong by now.
 		message = cmp.Or(live.Message, live.State)
 	}
-	SetReady(&status.Conditions, "", message, now)
+	status.SetReady(&to.Conditions, "", message, now)
 }
 
 // GroupMember is a cluster of a cluster group.
 type GroupMember struct {
 	Name   string
-	Rollup Rollup
+	Rollup tally.Rollup
 	// NotReady says that the cluster counts as not ready whatever its deployments say: its agent is not
 	// heard from.
 	NotReady bool
@@ -60,7 +63,7 @@ func ClusterGroup(previous fleet.ClusterGroupStatus, members []GroupMember, now 
 	out := *previous.DeepCopy()
 	members = slices.Clone(members)
 	slices.SortFunc(members, func(a, b GroupMember) int { return cmp.Compare(a.Name, b.Name) })
-	var total Rollup
+	var total tally.Rollup
 	var failing []string
 	for _, member := range members {
 		total.Add(member.Rollup)
@@ -73,16 +76,16 @@ func ClusterGroup(previous fleet.ClusterGroupStatus, members []GroupMember, now 
 	out.Summary = total.Summary
 	out.ResourceCounts = total.Counts
 	out.Display = fleet.ClusterGroupDisplay{
-		ReadyClusters: itoa(len(members)-len(failing)) + "/" + itoa(len(members)),
-		ReadyBundles:  ReadyOf(&total.Summary),
+		ReadyClusters: strconv.Itoa(len(members)-len(failing)) + "/" + strconv.Itoa(len(members)),
+		ReadyBundles:  status.ReadyOf(&total.Summary),
 		State:         displayState(&total.Summary),
 	}
-	message := Message(&total.Summary, wordBundle)
+	message := status.Message(&total.Summary, wordBundle)
 	if len(failing) > 0 {
 		out.Display.ReadyClusters += " (" + strings.Join(out.NonReadyClusters, ",") + ")"
 		message = cmp.Or(message, "clusters are not ready: "+strings.Join(out.NonReadyClusters, ", "))
 		out.Display.State = cmp.Or(out.Display.State, string(fleet.NotReady))
 	}
-	SetReady(&out.Conditions, "", message, now)
+	status.SetReady(&out.Conditions, "", message, now)
 	return out
 }

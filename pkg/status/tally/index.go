@@ -1,17 +1,17 @@
-package status
+package tally
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status"
 )
 
-// maxNonReady bounds summary.nonReadyResources, and maxNonReadyBytes the objects that are named in it.
+// MaxNonReady bounds summary.nonReadyResources, and maxNonReadyBytes the objects that are named in it.
 const (
-	maxNonReady      = 10
+	MaxNonReady      = 10
 	maxNonReadyBytes = 32 << 10
 )
 
@@ -156,7 +156,7 @@ func (x *Index) apply(record *Record, sign int, affected map[Parent]bool) {
 }
 
 func (r *rollup) apply(record *Record, sign int) {
-	Count(&r.summary, record.State, sign)
+	status.Count(&r.summary, record.State, sign)
 	r.summary.DesiredReady += sign
 	addCounts(&r.counts, &record.Counts, sign)
 	if sign < 0 {
@@ -283,14 +283,14 @@ func (x *Index) rollup(parent Parent) Rollup {
 // nonReady names the worst deployments. On a Bundle they are named by their cluster, elsewhere by their
 // bundle.
 func nonReady(failing map[*Record]struct{}, kind ParentKind) []fleet.NonReadyResource {
-	top := make([]*Record, 0, maxNonReady+1)
+	top := make([]*Record, 0, MaxNonReady+1)
 	for record := range failing {
-		if len(top) == maxNonReady && compareRecords(record, top[maxNonReady-1]) > 0 {
+		if len(top) == MaxNonReady && compareRecords(record, top[MaxNonReady-1]) > 0 {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(top, record, compareRecords)
 		top = slices.Insert(top, at, record)
-		top = top[:min(len(top), maxNonReady)]
+		top = top[:min(len(top), MaxNonReady)]
 	}
 	list := make([]fleet.NonReadyResource, 0, len(top))
 	budget := maxNonReadyBytes
@@ -332,31 +332,18 @@ func compareRefs(a, b Ref) int {
 
 // Add merges another roll-up into this one, as a cluster group adds its clusters.
 func (r *Rollup) Add(other Rollup) {
-	for _, state := range append([]fleet.BundleState{fleet.Ready}, worst...) {
-		Count(&r.Summary, state, CountOf(&other.Summary, state))
-	}
+	status.CountAll(&r.Summary, &other.Summary)
 	r.Summary.DesiredReady += other.Summary.DesiredReady
 	addCounts(&r.Counts, &other.Counts, 1)
 	merged := append(slices.Clone(r.Summary.NonReadyResources), other.Summary.NonReadyResources...)
 	slices.SortStableFunc(merged, func(a, b fleet.NonReadyResource) int {
 		return cmp.Or(cmp.Compare(b.State.Rank(), a.State.Rank()), cmp.Compare(a.Name, b.Name))
 	})
-	r.Summary.NonReadyResources = merged[:min(len(merged), maxNonReady)]
+	r.Summary.NonReadyResources = merged[:min(len(merged), MaxNonReady)]
 	r.ReadyClusters += other.ReadyClusters
 	r.Clusters += other.Clusters
 	r.ReadyGitRepos += other.ReadyGitRepos
 	r.GitRepos += other.GitRepos
 	r.ReadyHelmOps += other.ReadyHelmOps
 	r.HelmOps += other.HelmOps
-}
-
-// addPending counts clusters that have no deployment yet.
-func (r *Rollup) addPending(n int) {
-	r.Summary.Pending += n
-	r.Summary.DesiredReady += n
-}
-
-// ReadyOf returns "ready/desired" of a summary.
-func ReadyOf(summary *fleet.BundleSummary) string {
-	return fmt.Sprintf("%d/%d", summary.Ready, summary.DesiredReady)
 }
