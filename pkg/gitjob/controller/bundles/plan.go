@@ -92,10 +92,6 @@ type Plan struct {
 	terminating []string
 }
 
-func (p Plan) empty() bool {
-	return len(p.create)+len(p.update)+len(p.repair)+len(p.grant)+len(p.Delete)+len(p.terminating) == 0
-}
-
 // toStore is a Bundle to write, over an existing one or anew.
 type toStore struct {
 	Wanted

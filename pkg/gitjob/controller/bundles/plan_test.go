@@ -18,6 +18,11 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
+// empty says that a plan writes nothing.
+func (p Plan) empty() bool {
+	return len(p.create)+len(p.update)+len(p.repair)+len(p.grant)+len(p.Delete)+len(p.terminating) == 0
+}
+
 // want makes a wanted bundle of repository shop; text stands for its files.
 func want(t testing.TB, name, text string) Wanted {
 	t.Helper()
