@@ -7,11 +7,12 @@ import (
 	"io/fs"
 	"path"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // rootValues is the key of the bundle's own values in their Secret.

@@ -4,8 +4,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 // MaxMessage bounds the message of a condition, in bytes.

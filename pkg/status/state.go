@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 // Of returns the state of a deployment. The first that holds counts: what is wanted is not applied

@@ -3,8 +3,9 @@ package target
 import (
 	"testing"
 
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/google/go-cmp/cmp"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 func TestLabelKeys(t *testing.T) {

@@ -9,14 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/content"
-	"github.com/fairlead-dev/fairlead/pkg/fault"
-	"github.com/fairlead-dev/fairlead/pkg/policy"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/content"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/policy"
 )
 
 // world keeps deployments and their Secrets as an API server would, and answers as agents do.

@@ -2,14 +2,13 @@ package join
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
-
-	cryptorand "crypto/rand"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 var small = Limits{Packed: 1 << 20, File: 1000, Total: 3000, Entries: 10}

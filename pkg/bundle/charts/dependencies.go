@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	"sigs.k8s.io/yaml"
+
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
-	"sigs.k8s.io/yaml"
 )
 
 // maxDependencyDepth bounds chains of file:// dependencies.

@@ -10,8 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 // Credentials say who asks, and how servers are trusted.

@@ -6,11 +6,12 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fairlead-dev/fairlead/pkg/bundle/archive"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestFetchGit(t *testing.T) {

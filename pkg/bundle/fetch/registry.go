@@ -9,15 +9,16 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
-	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch/index"
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/fairlead-dev/fairlead/pkg/bundle/charts"
+	"github.com/fairlead-dev/fairlead/pkg/bundle/fetch/index"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 const (

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 // Whatever the file holds, there is a File or a stalled error; and what was read, written and read again

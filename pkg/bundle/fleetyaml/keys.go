@@ -7,8 +7,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/fairlead-dev/fairlead/pkg/names"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/fairlead-dev/fairlead/pkg/names"
 )
 
 // pair is a key with its value, after merge keys were resolved.

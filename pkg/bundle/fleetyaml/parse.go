@@ -8,8 +8,9 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 const (

@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 const path = "app/fleet.yaml"

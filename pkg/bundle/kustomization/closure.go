@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 const (

@@ -5,10 +5,11 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fairlead-dev/fairlead/pkg/bundle/kustomization"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
-	"github.com/google/go-cmp/cmp"
 )
 
 func files(contents map[string]string) *tree.Tree {

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 func link(target string) *fstest.MapFile {

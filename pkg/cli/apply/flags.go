@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
 	"github.com/fairlead-dev/fairlead/pkg/bundle/tree"
 	"github.com/fairlead-dev/fairlead/pkg/cli/charts"
 	"github.com/fairlead-dev/fairlead/pkg/cli/session"
-	"sigs.k8s.io/yaml"
 )
 
 // flags are those of `fleet apply`.

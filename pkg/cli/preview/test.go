@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
@@ -18,7 +19,6 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/target/match"
 	"github.com/fairlead-dev/fairlead/pkg/target/options"
 	"github.com/fairlead-dev/fairlead/pkg/target/values"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 type testFlags struct {

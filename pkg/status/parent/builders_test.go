@@ -8,56 +8,19 @@ import (
 	"testing"
 	"time"
 
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/fault"
-	"github.com/fairlead-dev/fairlead/pkg/status"
-	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	"github.com/google/go-cmp/cmp"
 	"github.com/rancher/wrangler/v3/pkg/summary"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/status"
+	"github.com/fairlead-dev/fairlead/pkg/status/statustest"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-
-// deployment makes a deployment in a state, with objects.
-func deployment(bundle, cluster string, state fleet.BundleState) *fleet.BundleDeployment {
-	bd := &fleet.BundleDeployment{}
-	bd.Namespace, bd.Name = "cluster-"+cluster, bundle
-	bd.Labels = map[string]string{
-		fleet.BundleNamespaceLabel: "ws", fleet.BundleLabel: bundle, fleet.RepoLabel: "repo",
-		fleet.ClusterNamespaceLabel: "ws", fleet.ClusterLabel: cluster,
-	}
-	bd.Spec.DeploymentID, bd.Spec.StagedDeploymentID = "s-1:a", "s-1:a"
-	bd.Status = fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{
-		AppliedDeploymentID: "s-1:a", Ready: true, NonModified: true,
-		Resources: []fleet.BundleDeploymentResource{
-			{APIVersion: "v1", Kind: "ConfigMap", Namespace: "app", Name: bundle + "-config"},
-			{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "app", Name: bundle},
-			{APIVersion: "v1", Kind: "Namespace", Name: "app"},
-		},
-		ResourceCounts: fleet.ResourceCounts{DesiredReady: 3, Ready: 3},
-	}}
-	switch state {
-	case fleet.ErrApplied:
-		bd.Status.AppliedDeploymentID = "s-0:a"
-		bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "chart of " + bundle + " does not render"}}
-	case fleet.WaitApplied:
-		bd.Status.AppliedDeploymentID = "s-0:a"
-	case fleet.NotReady:
-		bd.Status.Ready = false
-		bd.Status.ResourceCounts = fleet.ResourceCounts{DesiredReady: 3, Ready: 2, NotReady: 1}
-		bd.Status.NonReadyStatus = []fleet.NonReadyStatus{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "app", Name: bundle, Summary: fleet.ObjectSummary{State: "in-progress", Transitioning: true, Message: []string{"0 of 1 ready"}}}}
-	case fleet.OutOfSync:
-		bd.Spec.StagedDeploymentID = "s-2:a"
-	case fleet.Modified:
-		bd.Status.NonModified = false
-		bd.Status.ModifiedStatus = []fleet.ModifiedStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "app", Name: bundle + "-config", Patch: `{"data":{"a":"b"}}`}}
-	}
-	return bd
-}
-
-var allStates = []fleet.BundleState{fleet.Ready, fleet.NotReady, fleet.OutOfSync, fleet.Modified, fleet.WaitApplied, fleet.ErrApplied}
 
 func keyOf(bd *fleet.BundleDeployment) tally.Ref {
 	return tally.Ref{Namespace: bd.Namespace, Name: bd.Name}
@@ -93,7 +56,7 @@ func summarize(t *testing.T, kind string, status any) steve {
 func indexOf(states ...fleet.BundleState) *tally.Index {
 	x := tally.NewIndex()
 	for i, state := range states {
-		bd := deployment("b", fmt.Sprintf("c%d", i), state)
+		bd := statustest.Deployment("b", fmt.Sprintf("c%d", i), state)
 		x.Set(keyOf(bd), tally.Trim(bd))
 	}
 	return x
@@ -128,7 +91,7 @@ func TestDashboardReadsOurStatuses(t *testing.T) {
 	broken := sourceOf(fleet.Ready)
 	broken.Bundles = []BundleReadiness{{Name: "z", Ready: &fleet.Condition{Status: corev1.ConditionFalse, Reason: fleet.ReasonError, Message: "zzz"}}, {Name: "a", Ready: &fleet.Condition{Status: corev1.ConditionFalse, Reason: fleet.ReasonError, Message: "no template"}}}
 	agent := func(deployed corev1.ConditionStatus, state fleet.BundleState) fleet.BundleDeploymentStatus {
-		bd := deployment("b", "c0", state)
+		bd := statustest.Deployment("b", "c0", state)
 		bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: deployed, Message: "about the deployment"}}
 		bd.Status.Display = status.Display(bd)
 		return bd.Status
@@ -179,7 +142,7 @@ func TestDashboardReadsOurStatuses(t *testing.T) {
 
 // Shapes that break Rancher's pages are never written.
 func TestShapesOfStatuses(t *testing.T) {
-	for _, state := range allStates {
+	for _, state := range statustest.States() {
 		status := gitRepo(sourceOf(state, fleet.Ready))
 		for _, resource := range status.Resources {
 			if resource.Kind == "" || resource.State == "" || resource.Type == "" || resource.ID == "" {
@@ -207,7 +170,7 @@ func TestShapesOfStatuses(t *testing.T) {
 // The same input at another time gives the same status: nothing is written.
 func TestStatusesAreStable(t *testing.T) {
 	later := noon.Add(time.Hour)
-	for _, state := range allStates {
+	for _, state := range statustest.States() {
 		in := BundleInput{Generation: 1, Rollup: indexOf(state, fleet.NotReady).Bundle("ws", "b"), Rollout: &Rollout{Missing: 1}}
 		first := Bundle(in, noon)
 		in.Previous = first

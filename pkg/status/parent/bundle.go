@@ -5,11 +5,12 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/tally"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // maxPartitions bounds status.partitions of a Bundle; with more the last stands for the rest. maxPartitionName bounds

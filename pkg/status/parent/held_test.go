@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/tally"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Clusters that are held back are never counted as ready, whatever they run, and are named with the reason.

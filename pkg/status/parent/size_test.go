@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	corev1 "k8s.io/api/core/v1"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/status/statustest"
+	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 )
 
 // No status outgrows 256 KiB, whatever agents report, in names and texts of any length and of any characters, of which
@@ -90,30 +92,13 @@ func TestPartitionsThatAreNotShown(t *testing.T) {
 	}
 }
 
-// failing makes the worst deployment an agent can report: everything long and different everywhere.
-func failing(bundle, cluster string, objects int) *fleet.BundleDeployment {
-	bd := deployment(bundle, cluster, fleet.NotReady)
-	bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionMonitored, Status: corev1.ConditionFalse, Message: cluster + strings.Repeat(" trouble", 500)}}
-	bd.Status.Resources, bd.Status.NonReadyStatus, bd.Status.ModifiedStatus = nil, nil, nil
-	for i := range objects {
-		name := fmt.Sprintf("%s-object-with-quite-a-long-name-%d", bundle, i)
-		bd.Status.Resources = append(bd.Status.Resources, fleet.BundleDeploymentResource{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "namespace-of-" + bundle, Name: name})
-		if i < 10 {
-			bd.Status.NonReadyStatus = append(bd.Status.NonReadyStatus, fleet.NonReadyStatus{UID: cluster + name, APIVersion: "apps/v1", Kind: "Deployment", Namespace: "namespace-of-" + bundle, Name: name,
-				Summary: fleet.ObjectSummary{State: "in-progress", Transitioning: true, Message: []string{cluster + strings.Repeat(" waits", 300)}}})
-			bd.Status.ModifiedStatus = append(bd.Status.ModifiedStatus, fleet.ModifiedStatus{APIVersion: "v1", Kind: "ConfigMap", Namespace: "namespace-of-" + bundle, Name: name, Patch: `{"x":"` + cluster + strings.Repeat("y", 3000) + `"}`})
-		}
-	}
-	return bd
-}
-
 // No status outgrows 256 KiB with 3,000 clusters that all fail with long messages.
 func TestStatusesStaySmall(t *testing.T) {
 	x := tally.NewIndex()
 	var members []GroupMember
 	for c := range 3000 {
 		for b := range 2 {
-			bd := failing(fmt.Sprintf("bundle-%d", b), fmt.Sprintf("cluster-with-a-name-%04d", c), 40)
+			bd := statustest.Failing(fmt.Sprintf("bundle-%d", b), fmt.Sprintf("cluster-with-a-name-%04d", c), 40)
 			x.Set(keyOf(bd), tally.Trim(bd))
 		}
 	}
@@ -148,42 +133,18 @@ func TestStatusesStaySmall(t *testing.T) {
 	}
 }
 
-// hostile is a report that is as large and as wrong as can be.
-func hostile(bundle, cluster string) *fleet.BundleDeployment {
-	long := strings.Repeat("<", 160_000) // six bytes each in JSON
-	bd := &fleet.BundleDeployment{}
-	bd.Labels = map[string]string{
-		fleet.BundleNamespaceLabel: "ws", fleet.BundleLabel: bundle,
-		fleet.ClusterNamespaceLabel: "ws", fleet.ClusterLabel: cluster, fleet.RepoLabel: "repo",
-	}
-	bd.Spec.DeploymentID, bd.Spec.StagedDeploymentID = "s-1:o", "s-1:o"
-	s := &bd.Status
-	s.AppliedDeploymentID, s.Release, s.Display.State, s.Display.Deployed = long, long, long, long
-	s.ResourceCounts = fleet.ResourceCounts{Ready: -1 << 60, DesiredReady: 1 << 62, NotReady: -5}
-	for _, kind := range []string{fleet.ConditionDeployed, fleet.ConditionInstalled, fleet.ConditionMonitored, long} {
-		s.Conditions = append(s.Conditions, fleet.Condition{Type: kind, Status: corev1.ConditionFalse, Reason: fleet.ReasonError, Message: long})
-	}
-	for range 100 {
-		s.ModifiedStatus = append(s.ModifiedStatus, fleet.ModifiedStatus{Kind: long, APIVersion: long, Namespace: long, Name: long, Patch: long})
-		s.NonReadyStatus = append(s.NonReadyStatus, fleet.NonReadyStatus{UID: long, Kind: long, APIVersion: long, Namespace: long, Name: long,
-			Summary: fleet.ObjectSummary{State: long, Error: true, Message: []string{long, long}}})
-		s.Resources = append(s.Resources, fleet.BundleDeploymentResource{Kind: long, APIVersion: long, Namespace: long, Name: long})
-	}
-	return bd
-}
-
 // One cluster's agent must not be able to make what others share too large to store, or wrong for them.
 func TestHostileReportsInRollup(t *testing.T) {
 	index := tally.NewIndex()
 	for i := range 20 {
-		bd := hostile("app", "evil-"+strconv.Itoa(i))
+		bd := statustest.Hostile("app", "evil-"+strconv.Itoa(i))
 		record := tally.Trim(bd)
 		if record.State != fleet.ErrApplied || len(record.Message) > tally.MaxRecordText {
 			t.Fatalf("state %s, message of %d bytes", record.State, len(record.Message))
 		}
 		index.Set(tally.Ref{Namespace: "cluster-evil-" + strconv.Itoa(i), Name: "app"}, record)
 	}
-	good := hostile("app", "good")
+	good := statustest.Hostile("app", "good")
 	good.Status = fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{
 		AppliedDeploymentID: "s-1:o", Ready: true, NonModified: true, ResourceCounts: fleet.ResourceCounts{Ready: 3, DesiredReady: 3},
 		Resources: []fleet.BundleDeploymentResource{{Kind: "ConfigMap", APIVersion: "v1", Namespace: "n", Name: "forged\x1f\x1e"}},

@@ -6,10 +6,11 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/tally"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // SourceInput is what the common part of a GitRepo's or HelmOp's status is made from.

@@ -3,40 +3,15 @@ package tally
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 	"testing"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
-	corev1 "k8s.io/api/core/v1"
+	"github.com/fairlead-dev/fairlead/pkg/status/statustest"
 )
 
-// hostile is a report that is as large and as wrong as can be.
-func hostile(bundle, cluster string) *fleet.BundleDeployment {
-	long := strings.Repeat("<", 160_000) // six bytes each in JSON
-	bd := &fleet.BundleDeployment{}
-	bd.Labels = map[string]string{
-		fleet.BundleNamespaceLabel: "ws", fleet.BundleLabel: bundle,
-		fleet.ClusterNamespaceLabel: "ws", fleet.ClusterLabel: cluster, fleet.RepoLabel: "repo",
-	}
-	bd.Spec.DeploymentID, bd.Spec.StagedDeploymentID = "s-1:o", "s-1:o"
-	s := &bd.Status
-	s.AppliedDeploymentID, s.Release, s.Display.State, s.Display.Deployed = long, long, long, long
-	s.ResourceCounts = fleet.ResourceCounts{Ready: -1 << 60, DesiredReady: 1 << 62, NotReady: -5}
-	for _, kind := range []string{fleet.ConditionDeployed, fleet.ConditionInstalled, fleet.ConditionMonitored, long} {
-		s.Conditions = append(s.Conditions, fleet.Condition{Type: kind, Status: corev1.ConditionFalse, Reason: fleet.ReasonError, Message: long})
-	}
-	for range 100 {
-		s.ModifiedStatus = append(s.ModifiedStatus, fleet.ModifiedStatus{Kind: long, APIVersion: long, Namespace: long, Name: long, Patch: long})
-		s.NonReadyStatus = append(s.NonReadyStatus, fleet.NonReadyStatus{UID: long, Kind: long, APIVersion: long, Namespace: long, Name: long,
-			Summary: fleet.ObjectSummary{State: long, Error: true, Message: []string{long, long}}})
-		s.Resources = append(s.Resources, fleet.BundleDeploymentResource{Kind: long, APIVersion: long, Namespace: long, Name: long})
-	}
-	return bd
-}
-
 func TestBound(t *testing.T) {
-	bd := hostile("app", "evil")
+	bd := statustest.Hostile("app", "evil")
 	Bound(bd)
 	size := func() int {
 		text, err := json.Marshal(bd.Status)

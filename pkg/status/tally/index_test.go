@@ -5,53 +5,14 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
-	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/status"
-	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
+	"github.com/fairlead-dev/fairlead/pkg/status/statustest"
 )
-
-// deployment makes a deployment in a state, with objects.
-func deployment(bundle, cluster string, state fleet.BundleState) *fleet.BundleDeployment {
-	bd := &fleet.BundleDeployment{}
-	bd.Namespace, bd.Name = "cluster-"+cluster, bundle
-	bd.Labels = map[string]string{
-		fleet.BundleNamespaceLabel: "ws", fleet.BundleLabel: bundle, fleet.RepoLabel: "repo",
-		fleet.ClusterNamespaceLabel: "ws", fleet.ClusterLabel: cluster,
-	}
-	bd.Spec.DeploymentID, bd.Spec.StagedDeploymentID = "s-1:a", "s-1:a"
-	bd.Status = fleet.BundleDeploymentStatus{DeploymentPartStatus: fleet.DeploymentPartStatus{
-		AppliedDeploymentID: "s-1:a", Ready: true, NonModified: true,
-		Resources: []fleet.BundleDeploymentResource{
-			{APIVersion: "v1", Kind: "ConfigMap", Namespace: "app", Name: bundle + "-config"},
-			{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "app", Name: bundle},
-			{APIVersion: "v1", Kind: "Namespace", Name: "app"},
-		},
-		ResourceCounts: fleet.ResourceCounts{DesiredReady: 3, Ready: 3},
-	}}
-	switch state {
-	case fleet.ErrApplied:
-		bd.Status.AppliedDeploymentID = "s-0:a"
-		bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "chart of " + bundle + " does not render"}}
-	case fleet.WaitApplied:
-		bd.Status.AppliedDeploymentID = "s-0:a"
-	case fleet.NotReady:
-		bd.Status.Ready = false
-		bd.Status.ResourceCounts = fleet.ResourceCounts{DesiredReady: 3, Ready: 2, NotReady: 1}
-		bd.Status.NonReadyStatus = []fleet.NonReadyStatus{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "app", Name: bundle, Summary: fleet.ObjectSummary{State: "in-progress", Transitioning: true, Message: []string{"0 of 1 ready"}}}}
-	case fleet.OutOfSync:
-		bd.Spec.StagedDeploymentID = "s-2:a"
-	case fleet.Modified:
-		bd.Status.NonModified = false
-		bd.Status.ModifiedStatus = []fleet.ModifiedStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "app", Name: bundle + "-config", Patch: `{"data":{"a":"b"}}`}}
-	}
-	return bd
-}
-
-var allStates = []fleet.BundleState{fleet.Ready, fleet.NotReady, fleet.OutOfSync, fleet.Modified, fleet.WaitApplied, fleet.ErrApplied}
 
 func keyOf(bd *fleet.BundleDeployment) Ref { return Ref{bd.Namespace, bd.Name} }
 
@@ -121,7 +82,7 @@ func TestRollupEqualsRecomputation(t *testing.T) {
 		world := map[Ref]*fleet.BundleDeployment{}
 		parents := map[Parent]Rollup{}
 		for range 200 {
-			bd := deployment(fmt.Sprintf("b%d", random.IntN(4)), fmt.Sprintf("c%d", random.IntN(5)), allStates[random.IntN(len(allStates))])
+			bd := statustest.Deployment(fmt.Sprintf("b%d", random.IntN(4)), fmt.Sprintf("c%d", random.IntN(5)), statustest.States()[random.IntN(len(statustest.States()))])
 			switch random.IntN(6) {
 			case 0:
 				bd.Labels[fleet.RepoLabel] = "other"
@@ -175,8 +136,8 @@ func disturb(random *rand.Rand, x *Index, world map[Ref]*fleet.BundleDeployment,
 
 func TestSetTwiceIsNoChange(t *testing.T) {
 	x := NewIndex()
-	for _, state := range allStates {
-		bd := deployment("b", "c", state)
+	for _, state := range statustest.States() {
+		bd := statustest.Deployment("b", "c", state)
 		if first := x.Set(keyOf(bd), Trim(bd)); len(first) != 3 {
 			t.Errorf("%s: %v", state, first)
 		}
@@ -192,7 +153,7 @@ func TestSetTwiceIsNoChange(t *testing.T) {
 func TestNonReadyResources(t *testing.T) {
 	x := NewIndex()
 	for i := range 30 {
-		bd := deployment("b", fmt.Sprintf("c%02d", i), []fleet.BundleState{fleet.Ready, fleet.NotReady, fleet.ErrApplied}[i%3])
+		bd := statustest.Deployment("b", fmt.Sprintf("c%02d", i), []fleet.BundleState{fleet.Ready, fleet.NotReady, fleet.ErrApplied}[i%3])
 		x.Set(keyOf(bd), Trim(bd))
 	}
 	list := x.Bundle("ws", "b").Summary.NonReadyResources
@@ -212,8 +173,8 @@ func TestNonReadyResources(t *testing.T) {
 
 func TestResources(t *testing.T) {
 	x := NewIndex()
-	for i, state := range allStates {
-		bd := deployment("b", fmt.Sprintf("c%d", i), state)
+	for i, state := range statustest.States() {
+		bd := statustest.Deployment("b", fmt.Sprintf("c%d", i), state)
 		if state == fleet.Modified {
 			bd.Status.ModifiedStatus = append(bd.Status.ModifiedStatus,
 				fleet.ModifiedStatus{APIVersion: "v1", Kind: "Namespace", Name: "app", Create: true},
@@ -238,7 +199,7 @@ func TestResources(t *testing.T) {
 }
 
 func TestIncompleteIsUnknown(t *testing.T) {
-	bd := deployment("b", "c", fleet.NotReady)
+	bd := statustest.Deployment("b", "c", fleet.NotReady)
 	bd.Status.IncompleteState = true
 	x := NewIndex()
 	x.Set(keyOf(bd), Trim(bd))
@@ -253,31 +214,14 @@ func TestIncompleteIsUnknown(t *testing.T) {
 	}
 }
 
-// failing makes the worst deployment an agent can report: everything long and different everywhere.
-func failing(bundle, cluster string, objects int) *fleet.BundleDeployment {
-	bd := deployment(bundle, cluster, fleet.NotReady)
-	bd.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionMonitored, Status: corev1.ConditionFalse, Message: cluster + strings.Repeat(" trouble", 500)}}
-	bd.Status.Resources, bd.Status.NonReadyStatus, bd.Status.ModifiedStatus = nil, nil, nil
-	for i := range objects {
-		name := fmt.Sprintf("%s-object-with-quite-a-long-name-%d", bundle, i)
-		bd.Status.Resources = append(bd.Status.Resources, fleet.BundleDeploymentResource{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "namespace-of-" + bundle, Name: name})
-		if i < 10 {
-			bd.Status.NonReadyStatus = append(bd.Status.NonReadyStatus, fleet.NonReadyStatus{UID: cluster + name, APIVersion: "apps/v1", Kind: "Deployment", Namespace: "namespace-of-" + bundle, Name: name,
-				Summary: fleet.ObjectSummary{State: "in-progress", Transitioning: true, Message: []string{cluster + strings.Repeat(" waits", 300)}}})
-			bd.Status.ModifiedStatus = append(bd.Status.ModifiedStatus, fleet.ModifiedStatus{APIVersion: "v1", Kind: "ConfigMap", Namespace: "namespace-of-" + bundle, Name: name, Patch: `{"x":"` + cluster + strings.Repeat("y", 3000) + `"}`})
-		}
-	}
-	return bd
-}
-
 // A pair takes little memory, whether it is fine or not.
 func TestMemoryPerPair(t *testing.T) {
 	for name, test := range map[string]struct {
 		make func(bundle, cluster string) *fleet.BundleDeployment
 		want uint64
 	}{
-		"ready":   {func(b, c string) *fleet.BundleDeployment { return deployment(b, c, fleet.Ready) }, 1200},
-		"failing": {func(b, c string) *fleet.BundleDeployment { return failing(b, c, 20) }, 5000},
+		"ready":   {func(b, c string) *fleet.BundleDeployment { return statustest.Deployment(b, c, fleet.Ready) }, 1200},
+		"failing": {func(b, c string) *fleet.BundleDeployment { return statustest.Failing(b, c, 20) }, 5000},
 	} {
 		x := NewIndex()
 		const clusters, bundles = 200, 20
@@ -311,9 +255,9 @@ func BenchmarkSet(b *testing.B) {
 	var keys []Ref
 	for c := range 1000 {
 		for n := range 10 {
-			bd := deployment(fmt.Sprintf("b%d", n), fmt.Sprintf("c%d", c), fleet.Ready)
+			bd := statustest.Deployment(fmt.Sprintf("b%d", n), fmt.Sprintf("c%d", c), fleet.Ready)
 			keys, ready = append(keys, keyOf(bd)), append(ready, Trim(bd))
-			waiting = append(waiting, Trim(deployment(fmt.Sprintf("b%d", n), fmt.Sprintf("c%d", c), fleet.WaitApplied)))
+			waiting = append(waiting, Trim(statustest.Deployment(fmt.Sprintf("b%d", n), fmt.Sprintf("c%d", c), fleet.WaitApplied)))
 			x.Set(keyOf(bd), Trim(bd))
 		}
 	}
@@ -331,7 +275,7 @@ func BenchmarkQueries(b *testing.B) {
 	x := NewIndex()
 	for c := range 1000 {
 		for n := range 20 {
-			bd := deployment(fmt.Sprintf("b%d", n), fmt.Sprintf("c%d", c), allStates[(c+n)%len(allStates)])
+			bd := statustest.Deployment(fmt.Sprintf("b%d", n), fmt.Sprintf("c%d", c), statustest.States()[(c+n)%len(statustest.States())])
 			x.Set(keyOf(bd), Trim(bd))
 		}
 	}

@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
-	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
 var north = Cluster{Namespace: "ws", Name: "north", Labels: map[string]string{

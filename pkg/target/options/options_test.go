@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 func decode(t testing.TB, text string) fleet.BundleDeploymentOptions {

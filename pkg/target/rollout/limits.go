@@ -6,9 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // ReasonInvalidRollout is the reason of the error for a rollout strategy that cannot be read.

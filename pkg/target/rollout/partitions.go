@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Names of partitions that nobody listed.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 )
 
