@@ -39,7 +39,7 @@ func Brief(other client.Client, config *rest.Config, via *http.Client) (client.C
 	return &brief{Client: other, deployments: deployments}, nil
 }
 
-// Create makes an object. Options are for other kinds alone.
+// Create makes an object; one with options as the other client does.
 func (b *brief) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
 	deployment, ok := object.(*fleet.BundleDeployment)
 	if !ok || len(options) > 0 {
