@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
 	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/progress"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/repotest"
 	"github.com/fairlead-dev/fairlead/pkg/status"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 	"github.com/fairlead-dev/fairlead/pkg/status/tally"
@@ -45,11 +46,11 @@ func TestObserve(t *testing.T) {
 		force     int64
 	}{
 		"all is well":          {progress.Entry{Seen: "c1", Applied: applied(2)}, good, 0, "", jobCurrent, nil, "c1", 7},
-		"look fails":           {progress.Entry{Seen: "c1", Applied: applied(2), LookErr: errHost}, good, 0, "does not answer", jobFailed, []string{fleet.ConditionReconciling}, "c1", 7},
-		"new commit is broken": {progress.Entry{Seen: "c2", Applied: applied(2), ReadErr: errYAML}, good, 0, "line 2", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
-		"read and look fail":   {progress.Entry{Seen: "c2", Applied: applied(2), ReadErr: errYAML, LookErr: errHost}, good, 0, "line 2; and the host", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
+		"look fails":           {progress.Entry{Seen: "c1", Applied: applied(2), LookErr: repotest.ErrHost}, good, 0, "does not answer", jobFailed, []string{fleet.ConditionReconciling}, "c1", 7},
+		"new commit is broken": {progress.Entry{Seen: "c2", Applied: applied(2), ReadErr: repotest.ErrYAML}, good, 0, "line 2", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
+		"read and look fail":   {progress.Entry{Seen: "c2", Applied: applied(2), ReadErr: repotest.ErrYAML, LookErr: repotest.ErrHost}, good, 0, "line 2; and the host", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
 		"refused":              {progress.Entry{LookErr: errDenied}, good, 0, "not allowed", jobFailed, []string{fleet.ConditionStalled}, "c0", 3},
-		"waits":                {progress.Entry{Seen: "c1", ReadErr: errGone}, good, 0, "being deleted", jobInProgress, []string{fleet.ConditionReconciling}, "c0", 3},
+		"waits":                {progress.Entry{Seen: "c1", ReadErr: repotest.ErrGone}, good, 0, "being deleted", jobInProgress, []string{fleet.ConditionReconciling}, "c0", 3},
 		"older spec applied":   {progress.Entry{Seen: "c1", Applied: applied(1)}, good, 0, "", jobCurrent, nil, "c1", 3},
 		"bundle fails": {progress.Entry{Seen: "c1", Applied: applied(2)}, cached(t, "one", "a", ready(corev1.ConditionFalse, fleet.ReasonError, "no such cluster group")),
 			0, "Bundle one: no such cluster group", jobCurrent, nil, "c1", 7},
@@ -57,13 +58,13 @@ func TestObserve(t *testing.T) {
 		"deployments say it first": {progress.Entry{Seen: "c1", Applied: applied(2)}, cached(t, "one", "a", nil), 1, "NotReady(1)", jobCurrent, nil, "c1", 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			repo := repoWith(func(r *fleet.GitRepo) {
+			repo := repotest.Repo(func(r *fleet.GitRepo) {
 				r.Generation, r.Spec.ForceSyncGeneration = 2, 7
 				r.Status.Commit, r.Status.UpdateGeneration, r.Status.ObservedGeneration = "c0", 3, 1
 			})
 			rollup := tally.Rollup{Summary: fleet.BundleSummary{Ready: 3, DesiredReady: 3 + test.failing, NotReady: test.failing}}
 			o := observation{repo: repo, known: &test.known, rollup: feed.Repo{Rollup: rollup}, own: map[string]*fleet.Bundle{"one": test.own}}
-			got := observe(o, start)
+			got := observe(o, repotest.Start)
 			condition := status.Find(got.Conditions, fleet.ConditionReady)
 			if isReady := condition.Status == corev1.ConditionTrue; isReady != (test.wantReady == "") || !strings.Contains(condition.Message, test.wantReady) {
 				t.Errorf("Ready is %s %q, want %q", condition.Status, condition.Message, test.wantReady)
@@ -83,7 +84,7 @@ func TestObserve(t *testing.T) {
 			}
 			// The same facts later change nothing: an idle GitRepo is not written.
 			repo.Status = got
-			if again := observe(o, start.Add(time.Hour)); !equalStatus(again, got) {
+			if again := observe(o, repotest.Start.Add(time.Hour)); !equalStatus(again, got) {
 				t.Errorf("a second pass changes the status:\n%+v\n%+v", got, again)
 			}
 		})
@@ -92,8 +93,8 @@ func TestObserve(t *testing.T) {
 
 func TestObserveWarnings(t *testing.T) {
 	known := &progress.Entry{Seen: "c1", Warnings: []bundle.Warning{{File: "fleet.yaml", Message: "unknown key"}}}
-	o := observation{repo: repoWith(nil), known: known}
-	o.repo.Status = observe(o, start)
+	o := observation{repo: repotest.Repo(nil), known: known}
+	o.repo.Status = observe(o, repotest.Start)
 	warnings := status.Find(o.repo.Status.Conditions, fleet.ConditionSourceWarnings)
 	if warnings == nil || !strings.HasPrefix(warnings.Message, "1: ") || !strings.Contains(warnings.Message, "unknown key") {
 		t.Fatalf("warnings: %v", warnings)
@@ -101,18 +102,18 @@ func TestObserveWarnings(t *testing.T) {
 	for range 5000 {
 		known.Warnings = append(known.Warnings, bundle.Warning{Message: "and so on and on"})
 	}
-	o.repo.Status = observe(o, start)
+	o.repo.Status = observe(o, repotest.Start)
 	if n := len(status.Find(o.repo.Status.Conditions, fleet.ConditionSourceWarnings).Message); n > status.MaxMessage {
 		t.Errorf("the message has %d bytes", n)
 	}
 	known.Warnings = nil
-	if left := status.Find(observe(o, start).Conditions, fleet.ConditionSourceWarnings); left != nil {
+	if left := status.Find(observe(o, repotest.Start).Conditions, fleet.ConditionSourceWarnings); left != nil {
 		t.Errorf("warnings stay: %v", left)
 	}
 }
 
 func TestBegin(t *testing.T) {
-	got := begin(repoWith(nil), start)
+	got := begin(repotest.Repo(nil), repotest.Start)
 	if conditionsOf(t, got)[fleet.ConditionReady] != "False" || got.ObservedGeneration != 1 || got.GitJobStatus != jobInProgress {
 		t.Errorf("status %+v", got)
 	}
@@ -123,7 +124,7 @@ func TestNoteFitsIntoAnEvent(t *testing.T) {
 	if text := note(long); len(text) > 1024 || !strings.HasSuffix(text, "é…") {
 		t.Errorf("note has %d bytes and ends in %q", len(text), text[len(text)-6:])
 	}
-	if text := note(errYAML); text != errYAML.Error() {
+	if text := note(repotest.ErrYAML); text != repotest.ErrYAML.Error() {
 		t.Errorf("note %q", text)
 	}
 }

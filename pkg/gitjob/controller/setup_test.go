@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/repotest"
 	"github.com/fairlead-dev/fairlead/pkg/status/feed"
 	"github.com/fairlead-dev/fairlead/pkg/status/tally"
 	"github.com/fairlead-dev/fairlead/pkg/target"
@@ -28,11 +29,11 @@ func TestGitRepoEvents(t *testing.T) {
 		"spec":             {func(r *fleet.GitRepo) { r.Generation++ }, true},
 		"labels":           {func(r *fleet.GitRepo) { r.Labels = map[string]string{"a": "b"} }, true},
 		"announced":        {func(r *fleet.GitRepo) { r.Status.WebhookCommit = "c" }, true},
-		"announced again":  {func(r *fleet.GitRepo) { r.Status.LastWebhookTime = metav1.NewTime(start) }, true},
+		"announced again":  {func(r *fleet.GitRepo) { r.Status.LastWebhookTime = metav1.NewTime(repotest.Start) }, true},
 		"is being deleted": {func(r *fleet.GitRepo) { r.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before, after := repoWith(nil), repoWith(nil)
+			before, after := repotest.Repo(nil), repotest.Repo(nil)
 			test.change(after)
 			if got := specOrLabels().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
 				t.Errorf("let through: %v", got)

@@ -15,6 +15,7 @@ import (
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/content"
 	"github.com/fairlead-dev/fairlead/pkg/fault"
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/repotest"
 	"github.com/fairlead-dev/fairlead/pkg/target"
 )
 
@@ -26,11 +27,7 @@ func (p Plan) empty() bool {
 // want makes a wanted bundle of repository shop; text stands for its files.
 func want(t testing.TB, name, text string) Wanted {
 	t.Helper()
-	object := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ws", Name: name, Generation: 1,
-		Labels: map[string]string{fleet.RepoLabel: "shop", fleet.CommitLabel: "c1"},
-	}}
-	object.Spec.Resources = []fleet.BundleResource{{Name: "one.yaml", Content: text}}
+	object := repotest.Bundle(name, text)
 	summary, err := content.Summarize(object.Spec)
 	if err != nil {
 		t.Fatal(err)
@@ -41,15 +38,7 @@ func want(t testing.TB, name, text string) Wanted {
 // cached is a wanted bundle as the cache shows it once it is stored.
 func cached(t testing.TB, one Wanted, change func(*fleet.Bundle)) *fleet.Bundle {
 	t.Helper()
-	object := one.Bundle.DeepCopy()
-	if err := content.Trim(object); err != nil {
-		t.Fatal(err)
-	}
-	object.Status.ObservedGeneration = object.Generation
-	if change != nil {
-		change(object)
-	}
-	return object
+	return repotest.Cached(t, one.Bundle, change)
 }
 
 func labelled(key, value string) func(*fleet.Bundle) {

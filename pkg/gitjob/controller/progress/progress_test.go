@@ -11,26 +11,7 @@ import (
 
 	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 	"github.com/fairlead-dev/fairlead/pkg/bundle"
-	"github.com/fairlead-dev/fairlead/pkg/fault"
-)
-
-var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-func repoWith(change func(*fleet.GitRepo)) *fleet.GitRepo {
-	repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "fleet-default", Name: "shop", Generation: 1, CreationTimestamp: metav1.NewTime(start.Add(-time.Hour)),
-	}}
-	repo.Spec.Repo, repo.Spec.Branch = "https://git.example/shop", "main"
-	if change != nil {
-		change(repo)
-	}
-	return repo
-}
-
-var (
-	errHost = fault.New(fault.Transient, "Unreachable", "the host does not answer")
-	errYAML = fault.New(fault.Stalled, "InvalidYAML", "app/fleet.yaml, line 2")
-	errGone = fault.New(fault.Waiting, "BundleTerminating", "bundle is being deleted")
+	"github.com/fairlead-dev/fairlead/pkg/gitjob/controller/repotest"
 )
 
 func TestInterval(t *testing.T) {
@@ -48,7 +29,7 @@ func TestInterval(t *testing.T) {
 		"nonsense": {func(r *fleet.GitRepo) { r.Spec.PollingInterval = &fleet.Duration{Duration: -5} }, 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := interval(repoWith(test.change)); got != test.want {
+			if got := interval(repotest.Repo(test.change)); got != test.want {
 				t.Errorf("interval %s, want %s", got, test.want)
 			}
 		})
@@ -75,21 +56,21 @@ func TestPauseAfterALook(t *testing.T) {
 	}{
 		"worked":                          {nil, Entry{}, nil, 0, 15 * time.Second},
 		"jitter adds up to a tenth":       {nil, Entry{}, nil, 0.5, 15750 * time.Millisecond},
-		"failed":                          {nil, Entry{}, errHost, 0, time.Second},
-		"failed often":                    {nil, Entry{lookFailures: 3}, errHost, 0, 8 * time.Second},
-		"failed very often":               {nil, Entry{lookFailures: 30}, errHost, 0, 15 * time.Second},
-		"failed with an hour's interval":  {hooked, Entry{lookFailures: 30}, errHost, 0, lastRetry},
+		"failed":                          {nil, Entry{}, repotest.ErrHost, 0, time.Second},
+		"failed often":                    {nil, Entry{lookFailures: 3}, repotest.ErrHost, 0, 8 * time.Second},
+		"failed very often":               {nil, Entry{lookFailures: 30}, repotest.ErrHost, 0, 15 * time.Second},
+		"failed with an hour's interval":  {hooked, Entry{lookFailures: 30}, repotest.ErrHost, 0, lastRetry},
 		"polling is off":                  {disabled, Entry{}, nil, 0.9, notAgain},
-		"polling is off, and it failed":   {disabled, Entry{lookFailures: 2}, errHost, 0, 4 * time.Second},
-		"announced commit is not there":   {nil, Entry{awaited: true, announcement: Announcement{Commit: "next"}, heard: start}, nil, 0, announcementRetry},
-		"announced commit is there":       {hooked, Entry{awaited: true, announcement: Announcement{Commit: "seen"}, heard: start}, nil, 0, time.Hour},
-		"announced commit never comes":    {hooked, Entry{awaited: true, announcement: Announcement{Commit: "next"}, heard: start.Add(-announcementLife)}, nil, 0, time.Hour},
-		"announcement without its commit": {hooked, Entry{awaited: true, announcement: Announcement{At: start}, heard: start}, nil, 0, time.Hour},
+		"polling is off, and it failed":   {disabled, Entry{lookFailures: 2}, repotest.ErrHost, 0, 4 * time.Second},
+		"announced commit is not there":   {nil, Entry{awaited: true, announcement: Announcement{Commit: "next"}, heard: repotest.Start}, nil, 0, announcementRetry},
+		"announced commit is there":       {hooked, Entry{awaited: true, announcement: Announcement{Commit: "seen"}, heard: repotest.Start}, nil, 0, time.Hour},
+		"announced commit never comes":    {hooked, Entry{awaited: true, announcement: Announcement{Commit: "next"}, heard: repotest.Start.Add(-announcementLife)}, nil, 0, time.Hour},
+		"announcement without its commit": {hooked, Entry{awaited: true, announcement: Announcement{At: repotest.Start}, heard: repotest.Start}, nil, 0, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := test.before
-			known.Looked(repoWith(test.change), "seen", test.err, start, test.jitter)
-			if got := known.nextLook.Sub(start); got != test.wantNext {
+			known.Looked(repotest.Repo(test.change), "seen", test.err, repotest.Start, test.jitter)
+			if got := known.nextLook.Sub(repotest.Start); got != test.wantNext {
 				t.Errorf("next look in %s, want %s", got, test.wantNext)
 			}
 		})
@@ -98,27 +79,27 @@ func TestPauseAfterALook(t *testing.T) {
 
 func TestAFailedLookKeepsWhatWasSeen(t *testing.T) {
 	known := Entry{}
-	repo := repoWith(nil)
-	known.Looked(repo, "one", nil, start, 0)
-	known.Looked(repo, "", errHost, start, 0)
+	repo := repotest.Repo(nil)
+	known.Looked(repo, "one", nil, repotest.Start, 0)
+	known.Looked(repo, "", repotest.ErrHost, repotest.Start, 0)
 	if known.Seen != "one" || !known.HasSeen(repo) || known.LookErr == nil {
 		t.Errorf("seen %q, error %v", known.Seen, known.LookErr)
 	}
-	edited := repoWith(func(r *fleet.GitRepo) { r.Generation, r.Spec.Paths = 2, []string{"apps"} })
-	known.Looked(edited, "", errHost, start, 0)
+	edited := repotest.Repo(func(r *fleet.GitRepo) { r.Generation, r.Spec.Paths = 2, []string{"apps"} })
+	known.Looked(edited, "", repotest.ErrHost, repotest.Start, 0)
 	if !known.HasSeen(edited) {
 		t.Error("an edit of the paths needs no new look to be carried out")
 	}
 	// The commit of another branch must not be read with this spec's paths.
-	moved := repoWith(func(r *fleet.GitRepo) { r.Generation, r.Spec.Branch = 3, "mastre" })
-	known.Looked(moved, "", errHost, start, 0)
+	moved := repotest.Repo(func(r *fleet.GitRepo) { r.Generation, r.Spec.Branch = 3, "mastre" })
+	known.Looked(moved, "", repotest.ErrHost, repotest.Start, 0)
 	if known.HasSeen(moved) {
 		t.Error("what was seen at another branch counts for this one")
 	}
 }
 
 func TestLookDueAndMaxAge(t *testing.T) {
-	later := start.Add(time.Hour)
+	later := repotest.Start.Add(time.Hour)
 	for name, test := range map[string]struct {
 		known     Entry
 		announced bool
@@ -127,19 +108,19 @@ func TestLookDueAndMaxAge(t *testing.T) {
 		wantAge   time.Duration
 	}{
 		"first look after a restart": {Entry{}, false, nil, true, 15 * time.Second},
-		"first look of a new one":    {Entry{}, false, func(r *fleet.GitRepo) { r.CreationTimestamp = metav1.NewTime(start) }, true, 0},
-		"first look, a bit late":     {Entry{}, false, func(r *fleet.GitRepo) { r.CreationTimestamp = metav1.NewTime(start.Add(-5 * time.Second)) }, true, 4 * time.Second},
+		"first look of a new one":    {Entry{}, false, func(r *fleet.GitRepo) { r.CreationTimestamp = metav1.NewTime(repotest.Start) }, true, 0},
+		"first look, a bit late":     {Entry{}, false, func(r *fleet.GitRepo) { r.CreationTimestamp = metav1.NewTime(repotest.Start.Add(-5 * time.Second)) }, true, 4 * time.Second},
 		"not yet":                    {Entry{generation: 1, nextLook: later}, false, nil, false, 15 * time.Second},
-		"interval over":              {Entry{generation: 1, nextLook: start}, false, nil, true, 15 * time.Second},
+		"interval over":              {Entry{generation: 1, nextLook: repotest.Start}, false, nil, true, 15 * time.Second},
 		"edited":                     {Entry{generation: 7, nextLook: later}, false, nil, true, 0},
 		"announced":                  {Entry{generation: 1, nextLook: later, awaited: true}, true, nil, true, announcementAge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			repo := repoWith(test.change)
-			if got := test.known.LookDue(repo, test.announced, start); got != test.wantDue {
+			repo := repotest.Repo(test.change)
+			if got := test.known.LookDue(repo, test.announced, repotest.Start); got != test.wantDue {
 				t.Errorf("due: %v, want %v", got, test.wantDue)
 			}
-			if got := test.known.MaxAge(repo, start); got != test.wantAge {
+			if got := test.known.MaxAge(repo, repotest.Start); got != test.wantAge {
 				t.Errorf("listing may be %s old, want %s", got, test.wantAge)
 			}
 		})
@@ -155,14 +136,14 @@ func TestHear(t *testing.T) {
 		wantAwaited bool
 	}{
 		"nothing said": {Entry{}, Announcement{}, false, false},
-		"new":          {Entry{}, Announcement{"a", start}, true, true},
-		"known":        {Entry{announcement: Announcement{"a", start}}, Announcement{"a", start.In(local)}, false, false},
-		"again":        {Entry{announcement: Announcement{"a", start.Add(-time.Minute)}}, Announcement{"a", start}, true, true},
+		"new":          {Entry{}, Announcement{"a", repotest.Start}, true, true},
+		"known":        {Entry{announcement: Announcement{"a", repotest.Start}}, Announcement{"a", repotest.Start.In(local)}, false, false},
+		"again":        {Entry{announcement: Announcement{"a", repotest.Start.Add(-time.Minute)}}, Announcement{"a", repotest.Start}, true, true},
 		// It causes a look all the same: the pass may be late, or the receiver's clock wrong.
-		"new, but old": {Entry{}, Announcement{"a", start.Add(-time.Hour)}, true, false},
+		"new, but old": {Entry{}, Announcement{"a", repotest.Start.Add(-time.Hour)}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.known.Hear(test.said, start); got != test.wantNew || test.known.awaited != test.wantAwaited {
+			if got := test.known.Hear(test.said, repotest.Start); got != test.wantNew || test.known.awaited != test.wantAwaited {
 				t.Errorf("new %v, awaited %v; want %v, %v", got, test.known.awaited, test.wantNew, test.wantAwaited)
 			}
 		})
@@ -172,19 +153,19 @@ func TestHear(t *testing.T) {
 func TestReadsOfOneSource(t *testing.T) {
 	bad, good := Key{Commit: "bad"}, Key{Commit: "good"}
 	known := Entry{}
-	if !known.ReadDue(good, start) {
+	if !known.ReadDue(good, repotest.Start) {
 		t.Fatal("the first read is not due")
 	}
-	known.Stored(Applied{Key: good, Warnings: []bundle.Warning{{Message: "old"}}, At: start})
-	known.FailedToRead(bad, nil, errYAML, start)
-	if known.ReadDue(bad, start) {
+	known.Stored(Applied{Key: good, Warnings: []bundle.Warning{{Message: "old"}}, At: repotest.Start})
+	known.FailedToRead(bad, nil, repotest.ErrYAML, repotest.Start)
+	if known.ReadDue(bad, repotest.Start) {
 		t.Error("a read that just failed is due at once")
 	}
-	if !known.ReadDue(Key{Commit: "bad", Generation: 2}, start) {
+	if !known.ReadDue(Key{Commit: "bad", Generation: 2}, repotest.Start) {
 		t.Error("an edit does not make a read due")
 	}
 	// Whoever mends something else, such as a Secret, is noticed without a commit.
-	if !known.ReadDue(bad, start.Add(lastRetry)) {
+	if !known.ReadDue(bad, repotest.Start.Add(lastRetry)) {
 		t.Error("what a person must mend is not tried again")
 	}
 	// The branch is set back to the commit that was applied.
@@ -198,9 +179,9 @@ func TestPausesBetweenFailedReads(t *testing.T) {
 	key := Key{Commit: "a"}
 	known := Entry{}
 	var got []time.Duration
-	for _, err := range []error{errYAML, errYAML, errHost, errGone, errGone} {
-		known.FailedToRead(key, nil, err, start)
-		got = append(got, known.nextRead.Sub(start))
+	for _, err := range []error{repotest.ErrYAML, repotest.ErrYAML, repotest.ErrHost, repotest.ErrGone, repotest.ErrGone} {
+		known.FailedToRead(key, nil, err, repotest.Start)
+		got = append(got, known.nextRead.Sub(repotest.Start))
 	}
 	want := []time.Duration{1, 2, 4, 4, 4}
 	for i := range want {
@@ -208,29 +189,29 @@ func TestPausesBetweenFailedReads(t *testing.T) {
 			t.Errorf("pause %d is %s, want %ds", i, got[i], want[i])
 		}
 	}
-	known.FailedToRead(Key{Commit: "b"}, nil, errYAML, start)
-	if got := known.nextRead.Sub(start); got != time.Second {
+	known.FailedToRead(Key{Commit: "b"}, nil, repotest.ErrYAML, repotest.Start)
+	if got := known.nextRead.Sub(repotest.Start); got != time.Second {
 		t.Errorf("the first failure of another source waits %s", got)
 	}
 }
 
 func TestNextPass(t *testing.T) {
-	in := func(d time.Duration) time.Time { return start.Add(d) }
+	in := func(d time.Duration) time.Time { return repotest.Start.Add(d) }
 	for name, test := range map[string]struct {
 		known Entry
 		want  time.Duration
 	}{
 		"look":                           {Entry{nextLook: in(15 * time.Second)}, 15 * time.Second},
 		"overdue":                        {Entry{nextLook: in(-time.Hour)}, ShortestPass},
-		"failed read, polling off":       {Entry{nextLook: in(notAgain), ReadErr: errHost, nextRead: in(2 * time.Second)}, 2 * time.Second},
-		"look before the read":           {Entry{nextLook: in(time.Second), ReadErr: errHost, nextRead: in(time.Minute)}, time.Second},
+		"failed read, polling off":       {Entry{nextLook: in(notAgain), ReadErr: repotest.ErrHost, nextRead: in(2 * time.Second)}, 2 * time.Second},
+		"look before the read":           {Entry{nextLook: in(time.Second), ReadErr: repotest.ErrHost, nextRead: in(time.Minute)}, time.Second},
 		"read that failed long ago":      {Entry{nextLook: in(time.Minute), nextRead: in(time.Second)}, time.Minute},
 		"applied a moment ago":           {Entry{nextLook: in(notAgain), Applied: &Applied{At: in(-time.Second)}}, settleTime - time.Second},
 		"applied long ago":               {Entry{nextLook: in(time.Hour), Applied: &Applied{At: in(-time.Hour)}}, time.Hour},
-		"applied a moment ago, look due": {Entry{nextLook: in(time.Second), Applied: &Applied{At: start}}, time.Second},
+		"applied a moment ago, look due": {Entry{nextLook: in(time.Second), Applied: &Applied{At: repotest.Start}}, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.known.NextPass(start); got != test.want {
+			if got := test.known.NextPass(repotest.Start); got != test.want {
 				t.Errorf("next pass in %s, want %s", got, test.want)
 			}
 		})
@@ -241,10 +222,10 @@ func TestNextPass(t *testing.T) {
 // nothing spins.
 func TestThereIsAlwaysANextPass(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	outcomes := []error{nil, errHost, errYAML, errGone, errors.New("plain")}
+	outcomes := []error{nil, repotest.ErrHost, repotest.ErrYAML, repotest.ErrGone, errors.New("plain")}
 	for range 2000 {
-		repo := repoWith(func(r *fleet.GitRepo) { r.Spec.DisablePolling = random.IntN(2) == 0 })
-		known, now := Entry{}, start
+		repo := repotest.Repo(func(r *fleet.GitRepo) { r.Spec.DisablePolling = random.IntN(2) == 0 })
+		known, now := Entry{}, repotest.Start
 		for range random.IntN(12) {
 			now = now.Add(time.Duration(random.Int64N(int64(time.Minute))))
 			repo.Generation += random.Int64N(2)
