@@ -1,18 +1,14 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fairlead-dev/fairlead/integrationtests/bench/report"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 // agentIdleLimit is a hundredth of a core, in seconds each minute.
@@ -21,7 +17,7 @@ const agentIdleLimit = 0.6
 // watchIdle lets a fleet that is ready alone and adds what it writes and takes meanwhile.
 func (w *world) watchIdle(b *testing.B, window time.Duration) {
 	b.Helper()
-	w.awaitTidy(b)
+	w.await(b, "files that nobody needs are gone", w.Tidy) // what was before the window does not belong into it
 	w.settle(b)
 	before := w.writesByCluster(b)
 	counted := w.countedByCluster(b)
@@ -60,36 +56,6 @@ func (w *world) watchIdle(b *testing.B, window time.Duration) {
 	}
 	w.addMemory(b, "idle with all deployed")
 	b.ReportMetric(float64(written), "writes")
-}
-
-// awaitTidy waits until the hub has dropped the files that no deployment needs any more, which it does some
-// minutes after the last one let go: what was before the window does not belong into it.
-func (w *world) awaitTidy(t testing.TB) {
-	t.Helper()
-	w.await(t, "files that nobody needs are gone", func(ctx context.Context) error {
-		var deployments fleet.BundleDeploymentList
-		if err := w.Client.List(ctx, &deployments); err != nil {
-			return err
-		}
-		needed := map[string]bool{}
-		for _, deployment := range deployments.Items {
-			for _, id := range []string{deployment.Spec.DeploymentID, deployment.Spec.StagedDeploymentID} {
-				content, _, _ := strings.Cut(id, ":")
-				needed[content] = true
-			}
-		}
-		contents := &metav1.PartialObjectMetadataList{}
-		contents.SetGroupVersionKind(fleet.GroupVersion.WithKind("ContentList"))
-		if err := w.Client.List(ctx, contents); err != nil {
-			return err
-		}
-		for _, content := range contents.Items {
-			if !needed[content.Name] {
-				return fmt.Errorf("content %s is there", content.Name)
-			}
-		}
-		return nil
-	})
 }
 
 // addIdleWrites adds how often our programs wrote leases, and anything else.

@@ -8,13 +8,10 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fairlead-dev/fairlead/integrationtests/kube"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/kubetest"
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
 	"github.com/fairlead-dev/fairlead/integrationtests/stack"
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 // A fleet where nothing happens writes nothing but leases for a minute: not on the hub, not on a member.
@@ -27,7 +24,7 @@ func TestIdleWritesNothing(t *testing.T) {
 	for _, member := range w.Members {
 		clusters = append(clusters, member.Cluster)
 	}
-	w.awaitNoLeftContents()
+	kubetest.Eventually(t, "the contents of earlier tests are collected", w.Tidy)
 	before := quiet(t, clusters) // the last roll-up of the start may be on its way
 	pause(t, time.Minute)
 	for i, cluster := range clusters {
@@ -73,30 +70,4 @@ func ours(t *testing.T, cluster *kube.Cluster) []writes.Write {
 		}
 	}
 	return kept
-}
-
-// awaitNoLeftContents waits until the contents of earlier tests are collected.
-func (w *world) awaitNoLeftContents() {
-	w.t.Helper()
-	kubetest.Eventually(w.t, "only contents in use are left", func(ctx context.Context) error {
-		contents := &metav1.PartialObjectMetadataList{}
-		contents.SetGroupVersionKind(fleet.GroupVersion.WithKind("ContentList"))
-		if err := w.Client.List(ctx, contents); err != nil {
-			return err
-		}
-		var deployments fleet.BundleDeploymentList
-		if err := w.Client.List(ctx, &deployments); err != nil {
-			return err
-		}
-		used := map[string]bool{}
-		for _, deployment := range deployments.Items {
-			used[deployment.Labels[fleet.ContentLabel]] = true
-		}
-		for _, content := range contents.Items {
-			if !used[content.Name] {
-				return fmt.Errorf("content %s is not in use", content.Name)
-			}
-		}
-		return nil
-	})
 }

@@ -1,15 +1,9 @@
 package hub
 
 import (
-	"context"
-	"fmt"
-	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fairlead-dev/fairlead/integrationtests/kube/writes"
-	fleet "github.com/fairlead-dev/fairlead/pkg/apis/fleet.cattle.io/v1alpha1"
 )
 
 // phaseCounts returns what was written in a phase, leases aside, by verb and resource.
@@ -63,36 +57,10 @@ func (r *run) labelChangeAndCount() {
 	r.expect("label change", counts, "patch clustergroups/status", 2, 4)
 }
 
-// awaitTidy waits until the hub has dropped the files that no deployment needs any more, which it does some seconds after the
-// last one let go.
-func (r *run) awaitTidy() {
-	r.t.Helper()
-	r.awaitSlowly("files that nobody needs are gone", time.Second, func(ctx context.Context) error {
-		needed := map[string]bool{}
-		for _, deployment := range r.agents.all() {
-			for _, id := range []string{deployment.Spec.DeploymentID, deployment.Spec.StagedDeploymentID} {
-				content, _, _ := strings.Cut(id, ":")
-				needed[content] = true
-			}
-		}
-		contents := &metav1.PartialObjectMetadataList{}
-		contents.SetGroupVersionKind(fleet.GroupVersion.WithKind("ContentList"))
-		if err := r.client.List(ctx, contents); err != nil {
-			return err
-		}
-		for _, content := range contents.Items {
-			if !needed[content.Name] {
-				return fmt.Errorf("content %s is there", content.Name)
-			}
-		}
-		return nil
-	})
-}
-
 // idleAndCount watches a fleet in which nothing happens but heartbeats, which cause no reconcile.
 func (r *run) idleAndCount() {
 	r.t.Helper()
-	r.awaitTidy()
+	r.awaitSlowly("files that nobody needs are gone", time.Second, r.stack.Tidy)
 	r.settle()
 	before := r.read()
 	r.idle()
